@@ -1,0 +1,386 @@
+//! Requests and responses of the HTTP interface. Times are Unix milliseconds (UTC).
+
+use crate::{OrderNo, RequestId, Secret, TaskNo, VerifyCode};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Where an order stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderStatus {
+    /// Booked, not paid yet.
+    PendingPayment,
+    /// Paid: may be redeemed.
+    Paid,
+    /// Redeemed.
+    Consumed,
+    /// Money on its way back.
+    Refunding,
+    /// Money returned.
+    Refunded,
+    /// Called off.
+    Cancelled,
+}
+
+impl OrderStatus {
+    /// Every status.
+    pub const ALL: [Self; 6] =
+        [Self::PendingPayment, Self::Paid, Self::Consumed, Self::Refunding, Self::Refunded, Self::Cancelled];
+
+    /// The wire's and the database's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PendingPayment => "pending_payment",
+            Self::Paid => "paid",
+            Self::Consumed => "consumed",
+            Self::Refunding => "refunding",
+            Self::Refunded => "refunded",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == word)
+    }
+
+    /// Whether a booking system may move an order from here to `next`; redemption and reversal have ways of their own.
+    pub const fn may_become(self, next: Self) -> bool {
+        use OrderStatus::{Cancelled, Paid, PendingPayment, Refunded, Refunding};
+        matches!(
+            (self, next),
+            (PendingPayment, Paid | Cancelled) | (Paid, Refunding | Cancelled) | (Refunding, Refunded | Paid)
+        )
+    }
+}
+
+/// What an account may be in its tenant; each route asks for its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Sees their own orders.
+    Visitor,
+    /// Redeems the orders of their tasks.
+    Guide,
+    /// Runs the tenant.
+    Admin,
+}
+
+/// By which way a code came to the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// Read by a camera.
+    #[default]
+    Scan,
+    /// Typed by a hardware scanner.
+    Wedge,
+    /// Typed by hand.
+    Manual,
+}
+
+impl Entry {
+    /// The wire's and the database's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+            Self::Wedge => "wedge",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+/// `POST …/consume`: redeem this order with this code.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConsumeRequest {
+    /// The order's number.
+    pub order_no: String,
+    /// The code that its holder shows.
+    pub verify_code: Secret,
+    /// The caller's name for this attempt, so that a repeat gets the first answer back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// By which way the code came; `scan` where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Entry>,
+}
+
+/// The order has been redeemed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Consumed {
+    /// The order's number.
+    pub order_no: OrderNo,
+    /// Always `consumed`.
+    pub status: OrderStatus,
+    /// When it was redeemed.
+    pub consumed_at: i64,
+    /// Whom to let in.
+    pub visitor_name: String,
+    /// How many people to let in.
+    pub party_size: i64,
+    /// For when it was booked.
+    pub visit_at: i64,
+    /// Its task, if it has one.
+    pub task_no: Option<TaskNo>,
+    /// This answers a repeat of an attempt that had succeeded; nothing was changed.
+    pub replayed: bool,
+}
+
+/// `data` of 2002 and of 1409: where the order stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderState {
+    /// Where it stands.
+    pub status: OrderStatus,
+    /// When it was redeemed, if it was.
+    pub consumed_at: Option<i64>,
+    /// By whom; absent for visitors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumed_by: Option<Option<String>>,
+    /// At which kiosk; absent for visitors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Option<String>>,
+}
+
+/// `data` of 1400 and 4001: the field that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BadField {
+    /// The field's name in the request.
+    pub field: String,
+}
+
+/// `data` of the limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryAfter {
+    /// Seconds until a try may succeed.
+    pub retry_after: i64,
+}
+
+/// `GET …/verify-code`: the visitor's code.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyCodeView {
+    /// The order's number.
+    pub order_no: OrderNo,
+    /// The code that is alive now.
+    pub verify_code: VerifyCode,
+    /// The server's time, the only clock that counts.
+    pub server_time: i64,
+    /// When the code runs out, grace left out.
+    pub expire_time: i64,
+}
+
+/// An order as its visitor sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnOrder {
+    /// The order's number.
+    pub order_no: OrderNo,
+    /// The name it was booked for.
+    pub visitor_name: String,
+    /// How many people.
+    pub party_size: i64,
+    /// For when it was booked.
+    pub visit_at: i64,
+    /// Where it stands.
+    pub status: OrderStatus,
+    /// When it was redeemed, if it was.
+    pub consumed_at: Option<i64>,
+    /// The tour's title, if it belongs to one.
+    pub title: Option<String>,
+    /// The tour's place, if it belongs to one.
+    pub venue: Option<String>,
+}
+
+/// A guided tour, with how far it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskView {
+    /// The task's number.
+    pub task_no: TaskNo,
+    /// Its title.
+    pub title: String,
+    /// Its place.
+    pub venue: String,
+    /// When it starts; it belongs to the day it starts on.
+    pub starts_at: i64,
+    /// When it ends.
+    pub ends_at: i64,
+    /// Its orders.
+    pub total: i64,
+    /// Those still to be redeemed.
+    pub paid: i64,
+    /// Those redeemed.
+    pub consumed: i64,
+}
+
+/// An order as the task's guide sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskOrder {
+    /// The order's number.
+    pub order_no: OrderNo,
+    /// Family name and `*`.
+    pub visitor_name: String,
+    /// How many people.
+    pub party_size: i64,
+    /// For when it was booked.
+    pub visit_at: i64,
+    /// Where it stands.
+    pub status: OrderStatus,
+    /// When it was redeemed, if it was.
+    pub consumed_at: Option<i64>,
+}
+
+/// `POST /api/auth/login`: user name and password.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct LoginRequest {
+    /// An admin's user name.
+    pub username: String,
+    /// The password.
+    pub password: Secret,
+}
+
+/// `POST /api/auth/sign-in-link`: the token of a one-time sign-in link.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SignInLinkRequest {
+    /// What stood in the link's fragment.
+    pub token: Secret,
+}
+
+/// A new session.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SignedIn {
+    /// The bearer token; absent where the session is a browser's cookie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Secret>,
+    /// When the session ends at the latest.
+    pub expires_at: i64,
+    /// What the account may be.
+    pub roles: Vec<Role>,
+    /// The account's name.
+    pub name: String,
+}
+
+/// `GET /api/auth/me`: who is signed in.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Me {
+    /// The account's name.
+    pub name: String,
+    /// What the account may be.
+    pub roles: Vec<Role>,
+    /// When the session ends at the latest.
+    pub expires_at: i64,
+}
+
+/// `GET /api/info`: what a kiosk or a page wants to know before anyone has signed in.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Info {
+    /// The server's version.
+    pub version: String,
+    /// The oldest kiosk that may work with it.
+    pub min_app_version: String,
+    /// The server's time.
+    pub server_time: i64,
+    /// The venue's zone (IANA name); all screens show times in it.
+    pub timezone: String,
+    /// The tenant's name, where the caller named one or there is only one.
+    pub tenant: Option<String>,
+}
+
+/// `PUT /open-api/orders/{orderNo}`: create an order or change it by its life.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PutOrder {
+    /// The visitor's mobile number.
+    pub mobile: Secret,
+    /// The name it was booked for.
+    pub visitor_name: String,
+    /// How many people.
+    pub party_size: i64,
+    /// For when it was booked.
+    pub visit_at: i64,
+    /// Where it stands.
+    pub status: OrderStatus,
+    /// Omitted: stays; `null`: none; an unknown one is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub task_no: Option<Option<String>>,
+}
+
+/// Tells a field that is `null` from one that is missing.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::<String>::deserialize(deserializer).map(Some)
+}
+
+/// The order as it stands after a `PUT`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineOrder {
+    /// The order's number.
+    pub order_no: OrderNo,
+    /// Where it stands.
+    pub status: OrderStatus,
+    /// Its task, if it has one.
+    pub task_no: Option<TaskNo>,
+}
+
+/// `PUT /open-api/tasks/{taskNo}`: create a task or change it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PutTask {
+    /// Its title.
+    pub title: String,
+    /// Its place.
+    pub venue: String,
+    /// When it starts.
+    pub starts_at: i64,
+    /// When it ends.
+    pub ends_at: i64,
+    /// The guides assigned to it, each one known.
+    pub guide_mobiles: Vec<Secret>,
+}
+
+/// The task as it stands after a `PUT`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineTask {
+    /// The task's number.
+    pub task_no: TaskNo,
+    /// How many guides are assigned to it.
+    pub guides: i64,
+}
+
+/// `POST /open-api/guides`: make a guide, or give a known one another name.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct PostGuide {
+    /// The guide's mobile number.
+    pub mobile: Secret,
+    /// The guide's name.
+    pub name: String,
+}
+
+/// The guide that was made or renamed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MachineGuide {
+    /// The guide's name.
+    pub name: String,
+}
+
+/// Checked parts of a [`ConsumeRequest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Consume {
+    /// The order's number.
+    pub order_no: OrderNo,
+    /// The code that its holder shows.
+    pub verify_code: VerifyCode,
+    /// The caller's name for this attempt.
+    pub request_id: Option<RequestId>,
+    /// By which way the code came.
+    pub entry: Entry,
+}

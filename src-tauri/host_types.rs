@@ -1,0 +1,297 @@
+//! What the screen and the shell say to each other; the TypeScript side is generated from here.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{OpenApi, ToSchema};
+use wire::api::{Entry, OrderStatus, TaskOrder, TaskView};
+use wire::{OrderNo, TaskNo};
+
+/// What the screen wants to know when it starts.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KioskInfo {
+    /// The app's version.
+    pub version: String,
+    /// Where the server is, as a person would say it (host and port).
+    pub server: String,
+    /// The server runs inside this app, with made-up bookings.
+    pub demo: bool,
+    /// Who is signed in.
+    pub guide: Option<String>,
+    /// The venue's zone (IANA name); all times are shown in it.
+    pub timezone: String,
+    /// The server's time minus this machine's, in milliseconds.
+    pub clock_offset: i64,
+    /// The kiosk's settings.
+    pub settings: Settings,
+    /// In the demo: the visitors' pages, one click away.
+    pub visitor_pages: Vec<VisitorPage>,
+}
+
+/// A visitor's page of the demo.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VisitorPage {
+    /// The visitor's name.
+    pub name: String,
+    /// The order that the page shows.
+    pub order_no: OrderNo,
+}
+
+/// What this kiosk remembers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Settings {
+    /// `zh-CN` or `en`.
+    pub locale: Locale,
+    /// The preview is shown as in a mirror; decoding is on the frame as it is.
+    pub mirrored: bool,
+    /// A click at the decode and a tone for each answer.
+    pub sound: bool,
+    /// The source chosen last.
+    pub source: Option<SourceChoice>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { locale: Locale::ZhCn, mirrored: true, sound: true, source: None }
+    }
+}
+
+/// The language of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub enum Locale {
+    /// Simplified Chinese.
+    #[serde(rename = "zh-CN")]
+    ZhCn,
+    /// English.
+    #[serde(rename = "en")]
+    En,
+}
+
+/// Where frames come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SourceChoice {
+    /// A camera.
+    #[serde(rename_all = "camelCase")]
+    Camera {
+        /// Its index in the system's list.
+        index: u32,
+        /// Its name, to find it again when the index has changed.
+        name: String,
+    },
+    /// The pictures of a folder, or one picture, in order; for demonstrations and tests.
+    #[serde(rename_all = "camelCase")]
+    Pictures {
+        /// The folder or file.
+        path: String,
+    },
+}
+
+/// How the source is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceHealth {
+    /// Its name as a person knows it: the camera's, or the folder's.
+    pub name: String,
+    /// What it does or what is wrong with it.
+    pub state: SourceState,
+}
+
+/// What a source does or what is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceState {
+    /// Being opened.
+    Opening,
+    /// Frames come.
+    Live,
+    /// No camera is there.
+    NoCamera,
+    /// It was unplugged; opened again by itself when it is back.
+    Lost,
+    /// Another program has it.
+    Busy,
+    /// The system does not let this user open it.
+    NoPermission,
+    /// It is open and sends nothing.
+    Stalled,
+    /// It sends frames that cannot be read.
+    BrokenFrames,
+    /// It offers no format that we read.
+    Unsupported,
+    /// The folder or file is not there or holds no picture.
+    NoPictures,
+}
+
+/// What happens, in the order in which it happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum KioskEvent {
+    /// One of our codes was read or typed, and is on its way to the server.
+    #[serde(rename_all = "camelCase")]
+    Reading {
+        /// The last digits of the order's number.
+        order_tail: String,
+        /// By which way it came.
+        entry: Entry,
+    },
+    /// The answer to the last `Reading`, or to a code that is not ours.
+    #[serde(rename_all = "camelCase")]
+    Outcome {
+        /// The answer.
+        outcome: Outcome,
+    },
+    /// The source's health has changed.
+    #[serde(rename_all = "camelCase")]
+    Source {
+        /// How it is now.
+        health: SourceHealth,
+    },
+    /// What is away has changed.
+    #[serde(rename_all = "camelCase")]
+    Link {
+        /// What cannot be reached; `null` when all is well.
+        away: Option<Away>,
+    },
+    /// Somebody signed in, or the session has ended.
+    #[serde(rename_all = "camelCase")]
+    Session {
+        /// Who is signed in.
+        guide: Option<String>,
+    },
+}
+
+/// What cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Away {
+    /// No answer at all.
+    Network,
+    /// An answer, but the server cannot do its work (its database is away, or it has a fault).
+    Server,
+    /// The code service is away; nothing is redeemed without it.
+    CodeService,
+}
+
+/// The one big answer to a scan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Let them in.
+    #[serde(rename_all = "camelCase")]
+    Admitted {
+        /// The order's number.
+        order_no: OrderNo,
+        /// Whom.
+        visitor_name: String,
+        /// How many people.
+        party_size: i64,
+        /// For when it was booked.
+        visit_at: i64,
+        /// Its task.
+        task_no: Option<TaskNo>,
+        /// When it was redeemed.
+        consumed_at: i64,
+        /// This kiosk had redeemed it a moment ago; shown as that success.
+        moment_ago: bool,
+    },
+    /// It has been used.
+    #[serde(rename_all = "camelCase")]
+    AlreadyRedeemed {
+        /// The order's number.
+        order_no: OrderNo,
+        /// When.
+        consumed_at: Option<i64>,
+        /// By whom.
+        consumed_by: Option<String>,
+        /// At which kiosk.
+        device: Option<String>,
+    },
+    /// The order is neither paid nor redeemed.
+    #[serde(rename_all = "camelCase")]
+    WrongStatus {
+        /// The order's number.
+        order_no: OrderNo,
+        /// Where it stands.
+        status: OrderStatus,
+    },
+    /// No such code now: the visitor should refresh.
+    #[serde(rename_all = "camelCase")]
+    NotValid {
+        /// The order's number.
+        order_no: OrderNo,
+    },
+    /// Not an order of the guide's tasks.
+    #[serde(rename_all = "camelCase")]
+    NotYours {
+        /// The order's number.
+        order_no: OrderNo,
+    },
+    /// Not one of our codes.
+    Foreign,
+    /// A limit.
+    #[serde(rename_all = "camelCase")]
+    TooMany {
+        /// Seconds until a try may succeed.
+        retry_after: i64,
+    },
+    /// The guide is frozen.
+    Frozen,
+    /// Nobody knows: something is away. The attempt is repeated with the same request id by itself.
+    #[serde(rename_all = "camelCase")]
+    CannotCheck {
+        /// The order's number.
+        order_no: OrderNo,
+        /// What cannot be reached.
+        away: Away,
+    },
+    /// Nobody is signed in any more.
+    SignedOut,
+}
+
+/// Why a command could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum CommandError {
+    /// A field is wrong.
+    #[error("the field {field} is wrong")]
+    #[serde(rename_all = "camelCase")]
+    BadField {
+        /// `orderNo`, `verifyCode`, `link`, `path`.
+        field: String,
+        /// Empty, or ill-formed.
+        empty: bool,
+    },
+    /// Something cannot be reached.
+    #[error("not reachable")]
+    #[serde(rename_all = "camelCase")]
+    Away {
+        /// What.
+        away: Away,
+    },
+    /// Nobody is signed in.
+    #[error("nobody is signed in")]
+    SignedOut,
+    /// One attempt is on its way already.
+    #[error("an attempt is on its way")]
+    InFlight,
+    /// The server says no, in words for people.
+    #[error("{message}")]
+    #[serde(rename_all = "camelCase")]
+    Refused {
+        /// Its words, in the language of the screen.
+        message: String,
+    },
+    /// A fault of this app; its log has more.
+    #[error("internal")]
+    Internal,
+}
+
+/// The types of this file as an OpenAPI document without paths, for the TypeScript generator.
+#[derive(OpenApi)]
+#[openapi(components(schemas(
+    KioskInfo, VisitorPage, Settings, Locale, SourceChoice, SourceHealth, SourceState, KioskEvent, Away, Outcome,
+    CommandError, TaskView, TaskOrder
+)))]
+pub struct HostTypes;

@@ -1,0 +1,2 @@
+//! The kiosk.
+fn main() {}
