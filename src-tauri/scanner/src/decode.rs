@@ -1,0 +1,82 @@
+//! Brightness in, texts out: zxing-cpp first, rqrr on a locally thresholded copy as rescue.
+
+use crate::Luma;
+use zxingcpp::{BarcodeFormat, BarcodeReader, ImageFormat, ImageView, TextMode};
+
+/// First stage: zxing-cpp with its default options (inverted, mirrored, turned, any number of symbols), QR codes only.
+pub fn main_stage(luma: &Luma) -> Vec<String> {
+    let reader = BarcodeReader::new().formats([BarcodeFormat::QRCodeModel2]).text_mode(TextMode::Plain);
+    let Ok(view) = ImageView::from_slice(luma.pixels(), luma.width(), luma.height(), ImageFormat::Lum) else {
+        return Vec::new();
+    };
+    let found = reader.from(view).unwrap_or_default();
+    unique(found.iter().filter(|code| code.is_valid()).map(zxingcpp::Barcode::text))
+}
+
+/// Second stage: rqrr on a local threshold, which finds codes under uneven light. `None` when the picture holds so many
+/// finder-like patterns that rqrr would work on it for seconds.
+pub fn rescue_stage(luma: &Luma) -> Vec<String> {
+    rqrr(&local_threshold(luma, RADIUS, MARGIN))
+}
+
+/// rqrr as it comes: the yardstick of the benchmark.
+pub fn rqrr_alone(luma: &Luma) -> Vec<String> {
+    rqrr(luma)
+}
+
+const RADIUS: usize = 12;
+const MARGIN: i64 = 4;
+
+fn rqrr(luma: &Luma) -> Vec<String> {
+    // It panics on some pictures (an index out of range); the picture is then one without a code.
+    std::panic::catch_unwind(|| {
+        let mut image = rqrr::PreparedImage::prepare_from_greyscale(luma.width(), luma.height(), |x, y| {
+            luma.pixels()[y * luma.width() + x]
+        });
+        unique(image.detect_grids().iter().filter_map(|grid| grid.decode().ok()).map(|(_, text)| text))
+    })
+    .unwrap_or_default()
+}
+
+/// Still pictures: there is time.
+pub fn still(luma: &Luma) -> Vec<String> {
+    unique(main_stage(luma).into_iter().chain(rescue_stage(luma)))
+}
+
+/// Black where a pixel is darker than its surroundings by a margin.
+fn local_threshold(luma: &Luma, radius: usize, margin: i64) -> Luma {
+    let (width, height) = (luma.width(), luma.height());
+    // Sums over all pixels above and to the left; u32 holds 16 million white pixels, wrapping differences more.
+    let stride = width + 1;
+    let mut sums = vec![0u32; stride * (height + 1)];
+    for (y, row) in luma.pixels().chunks_exact(width).enumerate() {
+        let mut sum = 0u32;
+        for (x, &pixel) in row.iter().enumerate() {
+            sum = sum.wrapping_add(u32::from(pixel));
+            sums[(y + 1) * stride + x + 1] = sums[y * stride + x + 1].wrapping_add(sum);
+        }
+    }
+    let mut out = Vec::with_capacity(luma.pixels().len());
+    for (y, row) in luma.pixels().chunks_exact(width).enumerate() {
+        let (top, bottom) = (y.saturating_sub(radius), (y + radius + 1).min(height));
+        let (above, below) = (&sums[top * stride..][..stride], &sums[bottom * stride..][..stride]);
+        for (x, &pixel) in row.iter().enumerate() {
+            let (left, right) = (x.saturating_sub(radius), (x + radius + 1).min(width));
+            let count = ((bottom - top) * (right - left)) as i64;
+            let sum = below[right].wrapping_sub(below[left]).wrapping_sub(above[right]).wrapping_add(above[left]);
+            out.push(if (i64::from(pixel) + margin) * count < i64::from(sum) { 0 } else { 255 });
+        }
+    }
+    luma.with_pixels(out)
+}
+
+/// Each text once, in the order found.
+fn unique(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for text in texts {
+        if !text.is_empty() && !seen.contains(&text) {
+            seen.push(text);
+        }
+    }
+    seen
+}
