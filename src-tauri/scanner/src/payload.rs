@@ -65,7 +65,7 @@ mod tests {
         let code = Code::read(&text);
         assert!(matches!(code, Code::Ours(_)));
         let reading = Reading { text, code: code.clone(), seen_at: Instant::now() };
-        let printed = format!("{code:?} {reading:?} {:?}", Sighting { code, seen_at: reading.seen_at });
+        let printed = format!("{code:?} {reading:?} {:?}", Sighting { code: code.clone(), seen_at: reading.seen_at });
         assert!(!printed.contains("483921") && !printed.contains("BK777"), "{printed}");
     }
 }
