@@ -1,1 +1,174 @@
-//! The server.
+//! Guidepost's server: orders, verify codes and their redemption, exactly once.
+//!
+//! `start` makes a running server from settings; the command line and the kiosk that is its own server both call it.
+#![forbid(unsafe_code)]
+
+pub mod accounts;
+pub mod app;
+mod booking;
+pub mod clock;
+pub mod codes;
+pub mod config;
+pub mod db;
+mod demo;
+mod http;
+mod redemption;
+mod text;
+
+pub use config::Config;
+pub use demo::{Demo, DemoLink};
+
+use anyhow::Context;
+use app::{App, AppState};
+use clock::{Clock, RandomSource, SystemClock, SystemRandom};
+use std::fs::File;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use wire::{OrderNo, Secret};
+
+/// How long shut-down waits for what is in flight.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(10);
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Running {
+    app: App,
+    address: SocketAddr,
+    base_url: String,
+    demo: Option<Demo>,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<std::io::Result<()>>,
+    /// Held as long as the process serves: codes in memory are worth nothing to a second process on the same file.
+    _lock: File,
+}
+
+/// The description of the HTTP interface (OpenAPI 3.1, JSON), from which the pages' types are made.
+pub fn openapi() -> String {
+    http::openapi::document().to_pretty_json().unwrap_or_default()
+}
+
+/// Starts a server on the machine's clock and secure random source.
+///
+/// # Errors
+/// Where the database cannot be opened, another process serves the same file, or the address is taken.
+pub async fn start(config: Config) -> anyhow::Result<Running> {
+    start_with(config, Arc::new(SystemClock::new()), Arc::new(SystemRandom)).await
+}
+
+/// Starts a server on a clock and a random source of the caller's.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_with(
+    config: Config,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn RandomSource>,
+) -> anyhow::Result<Running> {
+    for note in config.notes() {
+        tracing::warn!("{note}");
+    }
+    let listen = config.listen;
+    let app = AppState::open(config, clock, random).await?;
+    let lock = lock_beside_database(&app.config)?;
+    let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
+    let address = listener.local_addr()?;
+    let base_url = match &app.config.public_url {
+        Some(url) if listen.port() != 0 => url.trim_end_matches('/').to_owned(),
+        _ => format!("http://{address}"),
+    };
+    let demo = if app.config.demo { Some(demo::make(&app, &base_url).await?) } else { None };
+
+    let service = http::router(app.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(
+        axum::serve(listener, service)
+            .with_graceful_shutdown(async {
+                // A dropped `Running` stops the server as well.
+                let _ = stopped.await;
+            })
+            .into_future(),
+    );
+    tracing::info!(%address, "listening");
+    Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, _lock: lock })
+}
+
+/// `memory:` keeps codes in one process: a second one on the same database would issue codes of its own.
+fn lock_beside_database(config: &Config) -> anyhow::Result<File> {
+    let url = config.database.url.expose();
+    let file = url.trim_start_matches("sqlite:").trim_start_matches("//").split('?').next().unwrap_or_default();
+    let path = format!("{file}.serve-lock");
+    let lock = File::create(&path).with_context(|| format!("cannot make {path}"))?;
+    lock.try_lock().map_err(|_| {
+        anyhow::anyhow!("another guidepost-server serves {file}. With code_store.url = \"memory:\" one process alone may.")
+    })?;
+    Ok(lock)
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address that people use, without a slash at its end.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// What the demo made, if this is one.
+    pub fn demo(&self) -> Option<&Demo> {
+        self.demo.as_ref()
+    }
+
+    /// The parts of the server.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// A new one-time link for the visitor of a demo's order.
+    ///
+    /// # Errors
+    /// Where this is no demo or there is no such order.
+    pub async fn visitor_link(&self, order_no: &OrderNo) -> anyhow::Result<Secret> {
+        anyhow::ensure!(self.demo.is_some(), "sign-in links are for the demo alone");
+        demo::visitor_link(&self.app, &self.base_url, order_no).await
+    }
+
+    /// Stops accepting, finishes what is in flight within ten seconds, and closes the database.
+    ///
+    /// # Errors
+    /// Where serving had ended with an error.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        let finish = async {
+            let served = (&mut self.serving).await;
+            self.app.tasks.close();
+            self.app.tasks.wait().await;
+            served
+        };
+        match tokio::time::timeout(SHUTDOWN_LIMIT, finish).await {
+            Ok(served) => served??,
+            Err(_) => {
+                tracing::warn!("some requests did not finish within {SHUTDOWN_LIMIT:?} and were cut off");
+                self.serving.abort();
+            }
+        }
+        self.app.db.close().await;
+        Ok(())
+    }
+
+    /// Waits until serving ends by itself, which it does not do without a fault.
+    ///
+    /// # Errors
+    /// The fault.
+    pub async fn ended(&mut self) -> anyhow::Result<()> {
+        (&mut self.serving).await??;
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Making tenants, admins and API keys: what the command line does, not the network.
+
+use super::{password, store};
+use crate::app::{App, token_hash};
+use crate::db::DbError;
+use anyhow::ensure;
+use sqlx::Row;
+use wire::{Mobile, Secret, TenantId};
+
+/// All tenants.
+///
+/// # Errors
+/// Where the database is away.
+pub async fn tenants(app: &App) -> anyhow::Result<Vec<TenantId>> {
+    Ok(store::tenants(&app.db).await?)
+}
+
+/// Makes a tenant; its number.
+///
+/// # Errors
+/// Where the database is away.
+pub async fn tenant(app: &App, name: &str) -> anyhow::Result<TenantId> {
+    let mut tx = app.db.begin().await?;
+    let row = sqlx::query("INSERT INTO tenant (name, created_at) VALUES (?, ?) RETURNING id")
+        .bind(name)
+        .bind(app.clock.now_ms())
+        .fetch_one(&mut *tx)
+        .await?;
+    let id = row.try_get("id")?;
+    tx.commit().await?;
+    Ok(TenantId(id))
+}
+
+/// Makes an admin. Where no password is given, one is made and returned.
+///
+/// # Errors
+/// Where the user name or the number is taken, or the password too short.
+pub async fn admin(
+    app: &App,
+    tenant: TenantId,
+    username: &str,
+    mobile: Option<&Mobile>,
+    given: Option<Secret>,
+) -> anyhow::Result<Option<Secret>> {
+    let username = wire::trim(username);
+    let fits = (1..=64).contains(&username.chars().count()) && !username.chars().any(char::is_control);
+    ensure!(fits, "a user name has 1 to 64 characters");
+    let made = given.is_none().then(|| app.new_token());
+    let password = given.or_else(|| made.clone()).unwrap_or_else(|| app.new_token());
+    let hash = password::hash(app, &password)?;
+    let mut tx = app.db.begin().await?;
+    match store::insert_admin(&mut tx, tenant, username, mobile, &hash, app.clock.now_ms()).await {
+        Ok(()) => tx.commit().await?,
+        Err(DbError::Duplicate) => anyhow::bail!("there is an account with that user name or number already"),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(made)
+}
+
+/// Makes an API key; it is shown this once, and kept as its SHA-256.
+///
+/// # Errors
+/// Where the database is away.
+pub async fn api_key(app: &App, tenant: TenantId, name: &str) -> anyhow::Result<Secret> {
+    let name = wire::trim(name);
+    ensure!((1..=64).contains(&name.chars().count()), "a key's name has 1 to 64 characters");
+    let key = Secret::new(format!("gp_{}", app.new_token().expose()));
+    let mut tx = app.db.begin().await?;
+    store::insert_api_key(&mut tx, tenant, name, &token_hash(key.expose()), app.clock.now_ms()).await?;
+    tx.commit().await?;
+    Ok(key)
+}

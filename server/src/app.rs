@@ -1,0 +1,69 @@
+//! What every handler has at hand: settings, database, code store, clock and random source.
+
+use crate::clock::{Clock, RandomSource};
+use crate::codes::{CodeKey, CodeStore, MemoryCodes};
+use crate::config::Config;
+use crate::db::Db;
+use anyhow::Context;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::tz::TimeZone;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use tokio_util::task::TaskTracker;
+use wire::{Secret, TenantId};
+
+/// Cheap to clone; all clones share one state.
+pub type App = Arc<AppState>;
+
+/// The parts of a running server.
+#[derive(Debug)]
+pub struct AppState {
+    /// The settings.
+    pub config: Config,
+    /// The database.
+    pub db: Db,
+    /// The code store.
+    pub codes: Arc<dyn CodeStore>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Where random numbers come from.
+    pub random: Arc<dyn RandomSource>,
+    /// The venue's zone.
+    pub zone: TimeZone,
+    /// Work that goes on when its caller has gone; shut-down waits for it.
+    pub tasks: TaskTracker,
+}
+
+impl AppState {
+    /// Opens the database, migrates it if the settings say so, and makes the code store.
+    ///
+    /// # Errors
+    /// Where a part cannot be opened; the text says which.
+    pub async fn open(config: Config, clock: Arc<dyn Clock>, random: Arc<dyn RandomSource>) -> anyhow::Result<App> {
+        let zone = TimeZone::get(&config.timezone).context("setting `timezone`")?;
+        let db = Db::open(&config.database).await?;
+        if config.database.migrate {
+            db.migrate().await?;
+        }
+        let codes = Arc::new(MemoryCodes::new(clock.clone()));
+        Ok(Arc::new(Self { config, db, codes, clock, random, zone, tasks: TaskTracker::new() }))
+    }
+
+    /// The key of an order's code.
+    pub(crate) fn code_key(&self, tenant: TenantId, order_id: i64) -> CodeKey {
+        CodeKey::new(&self.config.code_store.prefix, tenant, order_id)
+    }
+
+    /// A new token: 256 random bits.
+    pub(crate) fn new_token(&self) -> Secret {
+        let mut bytes = [0; 32];
+        self.random.fill(&mut bytes);
+        Secret::new(URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+/// What the database keeps of a token or key: its SHA-256, hex.
+pub(crate) fn token_hash(token: &str) -> String {
+    Sha256::digest(token.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,108 @@
+//! `PUT /open-api/orders/{orderNo}`: create an order, or change it by the life of an order.
+
+use super::store;
+use crate::accounts::store::{Rename, grant};
+use crate::app::App;
+use crate::http::error::{Answer, ApiError, ApiResult};
+use crate::http::extract::{Body, PathPart, order_no, plain_text, task_no};
+use crate::http::session::Machine;
+use crate::redemption::store::insert_arrived_consumed;
+use crate::text::Text;
+use axum::extract::State;
+use wire::api::{MachineOrder, OrderState, OrderStatus, PutOrder, Role};
+use wire::{Envelope, Mobile, OrderNo, TaskNo, TenantId};
+
+/// The last moment of the year 9999: later ones are typing errors.
+pub(super) const LAST_MOMENT: i64 = 253_402_300_799_999;
+
+/// More people than any venue admits at once.
+const MAX_PARTY: i64 = 100_000;
+
+/// An order as it shall be.
+#[derive(Debug, Clone)]
+pub(crate) struct NewOrder {
+    pub(crate) order_no: OrderNo,
+    pub(crate) mobile: Mobile,
+    pub(crate) visitor_name: String,
+    pub(crate) party_size: i64,
+    pub(crate) visit_at: i64,
+    pub(crate) status: OrderStatus,
+    /// `None`: stays as it is; `Some(None)`: none.
+    pub(crate) task_no: Option<Option<TaskNo>>,
+}
+
+/// Creates an order or changes it. The same status again is a no-op; an illegal step is 1409 with the status.
+#[utoipa::path(put, path = "/open-api/orders/{orderNo}", tag = "machine", request_body = PutOrder,
+    params(("orderNo" = String, Path, description = "the order's number")),
+    responses((status = 200, body = Envelope<MachineOrder>)))]
+pub(crate) async fn put_order(
+    State(app): State<App>,
+    machine: Machine,
+    PathPart(number): PathPart,
+    Body(request): Body<PutOrder>,
+) -> ApiResult<MachineOrder> {
+    let order = check_format(&number, request)?;
+    put(&app, machine.tenant, order).await.map(Answer)
+}
+
+fn check_format(number: &str, request: PutOrder) -> Result<NewOrder, ApiError> {
+    let bad = |field| ApiError::bad_field(field, Text::BadField);
+    Ok(NewOrder {
+        order_no: order_no("orderNo", number)?,
+        mobile: Mobile::parse(request.mobile.expose()).map_err(|_| bad("mobile"))?,
+        visitor_name: plain_text("visitorName", &request.visitor_name, 64)?,
+        party_size: Some(request.party_size).filter(|n| (1..=MAX_PARTY).contains(n)).ok_or_else(|| bad("partySize"))?,
+        visit_at: Some(request.visit_at).filter(|t| (0..=LAST_MOMENT).contains(t)).ok_or_else(|| bad("visitAt"))?,
+        status: request.status,
+        task_no: request.task_no.map(|no| no.as_deref().map(|no| task_no("taskNo", no)).transpose()).transpose()?,
+    })
+}
+
+/// Creates or changes, in one transaction; then deletes the verify code where the order left `paid` or changed its owner.
+pub(crate) async fn put(app: &App, tenant: TenantId, order: NewOrder) -> Result<MachineOrder, ApiError> {
+    let now = app.clock.now_ms();
+    let mut tx = app.db.begin().await?;
+    let named_task = match &order.task_no {
+        Some(Some(no)) => {
+            let unknown = || ApiError::bad_field("taskNo", Text::TaskUnknown);
+            Some(Some(store::task_id(&mut tx, tenant, no).await?.ok_or_else(unknown)?))
+        }
+        Some(None) => Some(None),
+        None => None,
+    };
+    let visitor =
+        grant(&mut tx, tenant, &order.mobile, Role::Visitor, (&order.visitor_name, Rename::IfNew), now).await?;
+    let values = store::OrderValues { order: &order, visitor, now };
+
+    let id = match store::order(&mut tx, tenant, &order.order_no).await? {
+        None => {
+            let id = store::insert_order(&mut tx, tenant, &values, named_task.flatten()).await?;
+            if order.status == OrderStatus::Consumed {
+                insert_arrived_consumed(&mut tx, tenant, id, now).await?;
+            }
+            tx.commit().await?;
+            id
+        }
+        Some(old) => {
+            let legal = old.status == order.status || old.status.may_become(order.status);
+            let task_id = named_task.unwrap_or(old.task_id);
+            // Conditional on the status that was read: whoever redeems in between wins, and this becomes illegal.
+            if !legal || !store::update_order(&mut tx, tenant, &values, &old, task_id).await? {
+                let state = OrderState { status: old.status, consumed_at: old.consumed_at, consumed_by: None, device: None };
+                return Err(ApiError::conflict(Text::IllegalChange).with(state));
+            }
+            tx.commit().await?;
+            let left_paid = old.status == OrderStatus::Paid && order.status != OrderStatus::Paid;
+            if left_paid || old.visitor != visitor {
+                let key = app.code_key(tenant, old.id);
+                if let Err(error) = app.codes.delete(&key).await {
+                    tracing::warn!(order.id = old.id, %error, "a verify code could not be deleted; it runs out by itself");
+                }
+            }
+            old.id
+        }
+    };
+    tracing::info!(order.id = id, status = order.status.as_str(), "an order was put");
+    let task_no = store::task_no_of_order(&app.db, tenant, id).await?;
+    Ok(MachineOrder { order_no: order.order_no, status: order.status, task_no })
+}

@@ -1,0 +1,16 @@
+//! `GET …/booking/list`: a visitor's own orders.
+
+use super::store;
+use crate::app::App;
+use crate::http::error::{Answer, ApiResult};
+use crate::http::session::Visitor;
+use axum::extract::State;
+use wire::Envelope;
+use wire::api::OwnOrder;
+
+/// The visitor's own orders, the next visit first.
+#[utoipa::path(get, path = "/app-api/team/booking/booking/list", tag = "visitor",
+    responses((status = 200, body = Envelope<Vec<OwnOrder>>)))]
+pub(crate) async fn own_orders(State(app): State<App>, Visitor(session): Visitor) -> ApiResult<Vec<OwnOrder>> {
+    Ok(Answer(store::own_orders(&app.db, session.tenant, session.account_id).await?))
+}

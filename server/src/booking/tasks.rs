@@ -1,0 +1,123 @@
+//! Tasks: a guide's list of a day, a task's orders, and `PUT /open-api/tasks/{taskNo}`.
+
+use super::orders::LAST_MOMENT;
+use super::store;
+use crate::accounts::store::account_by_mobile;
+use crate::app::App;
+use crate::http::error::{Answer, ApiError, ApiResult};
+use crate::http::extract::{Body, PathPart, Query, plain_text, task_no};
+use crate::http::session::{Guide, Machine};
+use crate::text::Text;
+use axum::extract::State;
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use wire::api::{MachineTask, PutTask, Role, TaskOrder, TaskView};
+use wire::{Envelope, ErrorCode, Mobile, TaskNo, TenantId};
+
+/// The guide's own tasks of a day in the venue's zone; today where none is named.
+#[utoipa::path(get, path = "/app-api/team/guide-task/list", tag = "guide",
+    params(("date" = Option<String>, Query, description = "a day, YYYY-MM-DD, in the venue's zone; today where it is missing")),
+    responses((status = 200, body = Envelope<Vec<TaskView>>)))]
+pub(crate) async fn task_list(State(app): State<App>, Guide(session): Guide, query: Query) -> ApiResult<Vec<TaskView>> {
+    let bad_date = || ApiError::bad_field("date", Text::BadField);
+    let date = match query.optional("date")? {
+        // jiff reads other forms of ISO 8601 as well; the contract has this one.
+        Some(text) if text.len() == 10 => text.parse().map_err(|_| bad_date())?,
+        Some(_) => return Err(bad_date()),
+        None => today(&app)?,
+    };
+    let day = day(&app, date).ok_or_else(bad_date)?;
+    Ok(Answer(store::tasks_of_guide(&app.db, session.tenant, session.account_id, day).await?))
+}
+
+/// Today in the venue's zone.
+fn today(app: &App) -> Result<Date, ApiError> {
+    let now = Timestamp::from_millisecond(app.clock.now_ms()).map_err(|_| ErrorCode::Internal)?;
+    Ok(now.to_zoned_datetime(app.zone.clone()).date())
+}
+
+/// From the first moment of a day in the venue's zone to the next day's (Unix ms).
+fn day(app: &App, date: Date) -> Option<Range<i64>> {
+    let start = |date: Date| Some(date.to_zoned_datetime(app.zone.clone()).ok()?.timestamp().as_millisecond());
+    Some(start(date)?..start(date.checked_add(1.day()).ok()?)?)
+}
+
+/// The orders of one of the guide's own tasks.
+#[utoipa::path(get, path = "/app-api/team/guide-task/{taskNo}/orders", tag = "guide",
+    params(("taskNo" = String, Path, description = "the task's number")),
+    responses((status = 200, body = Envelope<Vec<TaskOrder>>)))]
+pub(crate) async fn task_orders(
+    State(app): State<App>,
+    Guide(session): Guide,
+    PathPart(number): PathPart,
+) -> ApiResult<Vec<TaskOrder>> {
+    let number = task_no("taskNo", &number)?;
+    let task = store::task_of_guide(&app.db, session.tenant, session.account_id, &number)
+        .await?
+        .ok_or(ErrorCode::NotFound)?;
+    Ok(Answer(store::orders_of_task(&app.db, session.tenant, task).await?))
+}
+
+/// A task as it shall be.
+#[derive(Debug, Clone)]
+pub(crate) struct NewTask {
+    pub(crate) task_no: TaskNo,
+    pub(crate) title: String,
+    pub(crate) venue: String,
+    pub(crate) starts_at: i64,
+    pub(crate) ends_at: i64,
+    /// Account ids.
+    pub(crate) guides: BTreeSet<i64>,
+}
+
+/// Creates a task or changes it; the guides named are its guides from then on.
+#[utoipa::path(put, path = "/open-api/tasks/{taskNo}", tag = "machine", request_body = PutTask,
+    params(("taskNo" = String, Path, description = "the task's number")),
+    responses((status = 200, body = Envelope<MachineTask>)))]
+pub(crate) async fn put_task(
+    State(app): State<App>,
+    machine: Machine,
+    PathPart(number): PathPart,
+    Body(request): Body<PutTask>,
+) -> ApiResult<MachineTask> {
+    let bad = |field| ApiError::bad_field(field, Text::BadField);
+    let moment = |field, t: i64| Some(t).filter(|t| (0..=LAST_MOMENT).contains(t)).ok_or_else(|| bad(field));
+    let mut guides = BTreeSet::new();
+    for mobile in &request.guide_mobiles {
+        let mobile = Mobile::parse(mobile.expose()).map_err(|_| bad("guideMobiles"))?;
+        let guide = account_by_mobile(&app.db, machine.tenant, &mobile).await?;
+        let guide = guide.filter(|account| account.roles.contains(&Role::Guide));
+        guides.insert(guide.ok_or_else(|| ApiError::bad_field("guideMobiles", Text::GuideUnknown))?.id);
+    }
+    let task = NewTask {
+        task_no: task_no("taskNo", &number)?,
+        title: plain_text("title", &request.title, 128)?,
+        venue: plain_text("venue", &request.venue, 128)?,
+        starts_at: moment("startsAt", request.starts_at)?,
+        ends_at: moment("endsAt", request.ends_at).and_then(|end| {
+            if end >= request.starts_at { Ok(end) } else { Err(bad("endsAt")) }
+        })?,
+        guides,
+    };
+    put(&app, machine.tenant, &task).await?;
+    Ok(Answer(MachineTask { task_no: task.task_no, guides: i64::try_from(task.guides.len()).unwrap_or(i64::MAX) }))
+}
+
+/// Creates or changes, in one transaction.
+pub(crate) async fn put(app: &App, tenant: TenantId, task: &NewTask) -> Result<(), ApiError> {
+    let now = app.clock.now_ms();
+    let mut tx = app.db.begin().await?;
+    let id = match store::task_id(&mut tx, tenant, &task.task_no).await? {
+        None => store::insert_task(&mut tx, tenant, task, now).await?,
+        Some(id) => {
+            store::update_task(&mut tx, tenant, id, task, now).await?;
+            id
+        }
+    };
+    store::assign_guides(&mut tx, tenant, id, &task.guides).await?;
+    tx.commit().await?;
+    tracing::info!(task.id = id, "a task was put");
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! The commands: serve, admin, api-key, tenant, migrate, openapi. Logs go to standard error.
+
+mod serve;
+mod set_up;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use guidepost_server::Config;
+use guidepost_server::app::{App, AppState};
+use guidepost_server::clock::{SystemClock, SystemRandom};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tracing_subscriber::EnvFilter;
+
+/// Guidepost's server.
+#[derive(Debug, Parser)]
+#[command(name = "guidepost-server", version, about)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// The settings file (TOML); each setting also is an environment variable GUIDEPOST_…
+    #[arg(long, global = true)]
+    config: Option<PathBuf>,
+    /// The tenant's number, where there are several
+    #[arg(long, global = true)]
+    tenant: Option<i64>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve kiosks, visitors and machines
+    Serve {
+        #[command(flatten)]
+        common: Common,
+        /// Make guides, today's tasks and paid orders in an empty database, and print where to look
+        #[arg(long)]
+        demo: bool,
+    },
+    /// Admins
+    Admin {
+        #[command(subcommand)]
+        action: AdminAction,
+    },
+    /// Keys for machines
+    ApiKey {
+        #[command(subcommand)]
+        action: ApiKeyAction,
+    },
+    /// Tenants
+    Tenant {
+        #[command(subcommand)]
+        action: TenantAction,
+    },
+    /// Apply pending migrations and end
+    Migrate {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print the description of the HTTP interface (OpenAPI)
+    Openapi,
+}
+
+#[derive(Debug, Subcommand)]
+enum AdminAction {
+    /// Make an admin; without --password-stdin a password is made and printed once
+    Add {
+        #[command(flatten)]
+        common: Common,
+        /// The user name
+        #[arg(long)]
+        username: String,
+        /// The mobile number
+        #[arg(long)]
+        mobile: Option<String>,
+        /// Read the password from standard input
+        #[arg(long)]
+        password_stdin: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ApiKeyAction {
+    /// Make a key and print it, once
+    Add {
+        #[command(flatten)]
+        common: Common,
+        /// What the key is for
+        #[arg(long)]
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum TenantAction {
+    /// Make a tenant and print its number
+    Add {
+        #[command(flatten)]
+        common: Common,
+        /// Its name
+        #[arg(long)]
+        name: String,
+    },
+}
+
+/// Says what went wrong, with its causes, for a person at a terminal.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let _ = writeln!(std::io::stderr(), "guidepost-server: {error:#}");
+}
+
+/// Writes a line to standard output.
+fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Serve { common, demo } => serve::serve(load(&common)?, demo).await,
+            Command::Admin { action: AdminAction::Add { common, username, mobile, password_stdin } } => {
+                set_up::add_admin(&open(&common).await?, common.tenant, &username, mobile.as_deref(), password_stdin)
+                    .await
+            }
+            Command::ApiKey { action: ApiKeyAction::Add { common, name } } => {
+                set_up::add_api_key(&open(&common).await?, common.tenant, &name).await
+            }
+            Command::Tenant { action: TenantAction::Add { common, name } } => {
+                set_up::add_tenant(&open(&common).await?, &name).await
+            }
+            Command::Migrate { common } => {
+                let app = open(&common).await?;
+                app.db.migrate().await
+            }
+            Command::Openapi => say(guidepost_server::openapi()),
+        }
+    })
+}
+
+/// Reads the settings and starts logging by them.
+fn load(common: &Common) -> anyhow::Result<Config> {
+    let config = Config::load(common.config.as_deref(), std::env::vars())?;
+    // Libraries are held at `warn`: what they say below that is not ours to vouch for.
+    let filter = EnvFilter::try_new(format!("warn,guidepost_server={},wire={}", config.log, config.log))
+        .context("setting `log`")?;
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .try_init();
+    Ok(config)
+}
+
+/// Opens the database for a command that does not serve.
+async fn open(common: &Common) -> anyhow::Result<App> {
+    AppState::open(load(common)?, Arc::new(SystemClock::new()), Arc::new(SystemRandom)).await
+}

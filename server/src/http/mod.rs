@@ -1,0 +1,90 @@
+//! The router, and the edge that every request passes.
+
+pub(crate) mod error;
+pub(crate) mod extract;
+mod info;
+pub(crate) mod openapi;
+mod pages;
+pub(crate) mod session;
+
+use crate::app::App;
+use crate::{accounts, booking, redemption};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use error::ApiError;
+use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument;
+use utoipa_axum::router::OpenApiRouter;
+use wire::ErrorCode;
+
+/// Bodies over this are refused.
+const BODY_LIMIT: usize = 64 * 1024;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Every route of every capability, with its description.
+fn api() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(openapi::description())
+        .merge(accounts::routes())
+        .merge(booking::routes())
+        .merge(redemption::routes())
+        .merge(info::routes())
+}
+
+/// The whole HTTP interface.
+pub(crate) fn router(app: App) -> axum::Router {
+    let (api, _) = api().split_for_parts();
+    api.route("/api/openapi.json", get(openapi::json))
+        .method_not_allowed_fallback(async || ApiError::wrong_method())
+        .merge(pages::routes())
+        .fallback(pages::not_found)
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(CatchPanicLayer::custom(|_| {
+            // The panic's own text may hold anything; the hook has logged where it happened.
+            ApiError::from(ErrorCode::Internal).into_response()
+        }))
+        .layer(middleware::from_fn(edge))
+        .with_state(app)
+}
+
+/// Whether a path belongs to the API, so that even its errors wear the envelope.
+pub(crate) fn is_api(path: &str) -> bool {
+    ["/api", "/app-api", "/admin-api", "/open-api"]
+        .iter()
+        .any(|root| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+/// Gives each request its id, turns errors into the caller's language and logs how it went.
+async fn edge(request: Request, next: Next) -> Response {
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    let lang = error::lang_of(request.headers());
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let span = tracing::info_span!("request", id);
+    async {
+        let mut response = next.run(request).await;
+        let error = response.extensions_mut().remove::<ApiError>();
+        if let Some(error) = &error {
+            error.log();
+            response = error.render(lang, response);
+        }
+        let api = is_api(&path);
+        let headers = response.headers_mut();
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            headers.insert(REQUEST_ID, id);
+        }
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        if api {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        // The path alone: a query may hold what somebody put there by mistake.
+        tracing::debug!(%method, status = response.status().as_u16(), code = error.map(|e| e.code().code()), "answered");
+        response
+    }
+    .instrument(span)
+    .await
+}

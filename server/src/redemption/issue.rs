@@ -1,0 +1,63 @@
+//! `GET …/verify-code`: the code that shows that its holder may use the order now.
+
+use super::store;
+use crate::app::App;
+use crate::clock::RandomSource;
+use crate::http::error::{Answer, ApiError, ApiResult};
+use crate::http::extract::{Query, order_no};
+use crate::http::session::Visitor;
+use axum::extract::State;
+use std::time::Duration;
+use wire::api::{OrderState, OrderStatus, VerifyCodeView};
+use wire::{Envelope, ErrorCode, VerifyCode};
+
+/// The code of one's own paid order: the same one until it runs out, however often and from wherever it is asked for.
+///
+/// Order of checks: session and role; format; the caller's own order; status; then the code, and the status once more,
+/// for the order may have left `paid` while the code was made.
+#[utoipa::path(get, path = "/app-api/team/booking/booking/verify-code", tag = "visitor",
+    params(("orderNo" = String, Query, description = "the order's number")),
+    responses((status = 200, body = Envelope<VerifyCodeView>)))]
+pub(crate) async fn verify_code(
+    State(app): State<App>,
+    Visitor(session): Visitor,
+    query: Query,
+) -> ApiResult<VerifyCodeView> {
+    let order_no = order_no("orderNo", query.required("orderNo")?)?;
+    let order = store::own_order(&app.db, session.tenant, session.account_id, &order_no)
+        .await?
+        .ok_or(ErrorCode::BookingOrderNotExists)?;
+    require_paid(order.status, order.consumed_at)?;
+
+    let key = app.code_key(session.tenant, order.id);
+    let ttl = Duration::from_secs(app.config.verify_code.ttl.into());
+    let live = app.codes.get_or_set(&key, new_code(&*app.random)?, ttl).await?;
+
+    let (status, consumed_at) = store::status(&app.db, session.tenant, order.id).await?;
+    if status != OrderStatus::Paid {
+        app.codes.delete_if(&key, &live.code).await?;
+    }
+    require_paid(status, consumed_at)?;
+
+    let server_time = app.clock.now_ms();
+    let left = i64::try_from(live.left.as_millis()).unwrap_or(i64::MAX);
+    Ok(Answer(VerifyCodeView {
+        order_no,
+        verify_code: live.code,
+        server_time,
+        expire_time: server_time.saturating_add(left),
+    }))
+}
+
+fn require_paid(status: OrderStatus, consumed_at: Option<i64>) -> Result<(), ApiError> {
+    if status == OrderStatus::Paid {
+        return Ok(());
+    }
+    Err(ApiError::not_paid(OrderState { status, consumed_at, consumed_by: None, device: None }))
+}
+
+/// A number drawn evenly from 100000-999999: never six digits of which the first might be 0.
+fn new_code(random: &dyn RandomSource) -> Result<VerifyCode, ApiError> {
+    let number = random.number(VerifyCode::MIN..=VerifyCode::MAX);
+    VerifyCode::from_number(number).ok_or_else(|| ErrorCode::Internal.into())
+}

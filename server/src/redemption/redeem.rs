@@ -1,0 +1,241 @@
+//! `POST …/consume`: redeem an order with the code that its holder shows. Every guard, in order.
+
+use super::store::{self, Operator, OrderRow, RefusalRow};
+use crate::app::App;
+use crate::codes::CodeKey;
+use crate::db::DbError;
+use crate::http::error::{Answer, ApiError, ApiResult};
+use crate::http::extract::{Body, ClientAddress, order_no};
+use crate::http::session::{Admin, Guide};
+use crate::text::Text;
+use axum::extract::State;
+use subtle::ConstantTimeEq;
+use wire::api::{Consume, ConsumeRequest, Consumed, OrderState, OrderStatus};
+use wire::{Envelope, ErrorCode, InvalidNumber, RequestId, VerifyCode};
+
+/// A guide redeems an order of their tasks.
+#[utoipa::path(post, path = "/app-api/team/guide-task/booking/consume", tag = "guide", request_body = ConsumeRequest,
+    responses((status = 200, body = Envelope<Consumed>)))]
+pub(crate) async fn consume_as_guide(
+    State(app): State<App>,
+    Guide(session): Guide,
+    address: ClientAddress,
+    Body(request): Body<ConsumeRequest>,
+) -> ApiResult<Consumed> {
+    consume(app, Operator::guide(&session), address, request).await
+}
+
+/// An admin redeems any order of the tenant.
+#[utoipa::path(post, path = "/admin-api/team/booking-order/booking/consume", tag = "admin", request_body = ConsumeRequest,
+    responses((status = 200, body = Envelope<Consumed>)))]
+pub(crate) async fn consume_as_admin(
+    State(app): State<App>,
+    Admin(session): Admin,
+    address: ClientAddress,
+    Body(request): Body<ConsumeRequest>,
+) -> ApiResult<Consumed> {
+    consume(app, Operator::admin(&session), address, request).await
+}
+
+async fn consume(
+    app: App,
+    operator: Operator,
+    ClientAddress(address): ClientAddress,
+    request: ConsumeRequest,
+) -> ApiResult<Consumed> {
+    let attempt = Attempt {
+        operator,
+        address: address.map(|a| a.to_string()),
+        consume: check_format(&request)?,
+        app: app.clone(),
+    };
+    // On a task of its own, so that a caller who hangs up cannot stop it between the commit and the code's deletion.
+    let redeemed = app.tasks.spawn(async move { attempt.redeem().await }).await;
+    redeemed.map_err(|_| ApiError::from(ErrorCode::Internal))?.map(Answer)
+}
+
+fn check_format(request: &ConsumeRequest) -> Result<Consume, ApiError> {
+    let verify_code = VerifyCode::from_typed(request.verify_code.expose()).map_err(|wrong| {
+        let text = match wrong {
+            InvalidNumber::Empty => Text::CodeEmpty,
+            InvalidNumber::IllFormed => Text::CodeIllFormed,
+        };
+        ApiError::bad_field("verifyCode", text)
+    })?;
+    let request_id = request
+        .request_id
+        .as_deref()
+        .map(RequestId::parse)
+        .transpose()
+        .map_err(|_| ApiError::bad_field("requestId", Text::BadField))?;
+    Ok(Consume {
+        order_no: order_no("orderNo", &request.order_no)?,
+        verify_code,
+        request_id,
+        entry: request.entry.unwrap_or_default(),
+    })
+}
+
+/// One attempt of one operator.
+struct Attempt {
+    app: App,
+    operator: Operator,
+    address: Option<String>,
+    consume: Consume,
+}
+
+impl Attempt {
+    /// Redeems, or says why not. The order of checks is the contract's; each has its own answer:
+    ///
+    /// 1. session and role, 2. format: done before this;
+    /// 3. replay by `requestId`: the first success comes back, nothing changes;
+    /// 4. (frozen operator, 5. operator's and address's limit: not in this version);
+    /// 6. order within the tenant and the caller's tasks: 2001, before the code, so that nobody probes others' orders;
+    /// 7. status: 2002;
+    /// 8. (the order's lock: not in this version);
+    /// 9. verify code: 2004 without the store, 2003 where it is absent, wrong or expired;
+    /// 10. conditional update and audit row in one transaction: no row changed is a replay or 2002;
+    /// 11. deletion of the code, which can fail and changes nothing.
+    async fn redeem(&self) -> Result<Consumed, ApiError> {
+        if let Some(replay) = self.replay().await? {
+            return Ok(replay);
+        }
+        let order = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no)
+            .await?
+            .ok_or(ErrorCode::BookingOrderNotExists)?;
+        if order.status != OrderStatus::Paid {
+            return self.explain_not_paid(&order).await;
+        }
+        let key = self.app.code_key(self.operator.tenant, order.id);
+        let alive = self.app.codes.get(&key).await?;
+        if !same_code(alive.as_ref(), &self.consume.verify_code) {
+            return self.explain_wrong_code(&order).await;
+        }
+        match self.commit(&order).await? {
+            Some(consumed) => {
+                self.delete_code(&key, &order).await;
+                Ok(consumed)
+            }
+            None => self.explain_not_paid(&order).await,
+        }
+    }
+
+    /// The success that this request id had; 1409 where the id belongs to another order or to a redemption since reversed.
+    async fn replay(&self) -> Result<Option<Consumed>, ApiError> {
+        let Some(request_id) = &self.consume.request_id else { return Ok(None) };
+        let Some(claim) = store::claim(&self.app.db, &self.operator, request_id).await? else { return Ok(None) };
+        if claim.standing && claim.consumed.order_no == self.consume.order_no {
+            return Ok(Some(claim.consumed));
+        }
+        Err(ApiError::conflict(Text::RequestIdTaken))
+    }
+
+    /// The final word: one conditional update and its audit row. `None` where somebody else was first.
+    async fn commit(&self, order: &OrderRow) -> Result<Option<Consumed>, ApiError> {
+        let now = self.app.clock.now_ms();
+        let mut tx = self.app.db.begin().await?;
+        if !store::mark_consumed(&mut tx, self.operator.tenant, order.id, now).await? {
+            return Ok(None);
+        }
+        let row = store::SuccessRow {
+            operator: &self.operator,
+            order_id: order.id,
+            request_id: self.consume.request_id.as_ref(),
+            entry: self.consume.entry,
+            address: self.address.as_deref(),
+            at: now,
+        };
+        match store::insert_success(&mut tx, &row).await {
+            Ok(()) => {}
+            // The unique key has the last word, should the update ever let two through; the same for a request id.
+            Err(DbError::Duplicate) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        // A commit that fails may have happened all the same: 1503, and the request id finds out.
+        tx.commit().await?;
+        tracing::info!(order.id = order.id, operator.id = self.operator.account_id, "redeemed");
+        Ok(Some(Consumed {
+            order_no: self.consume.order_no.clone(),
+            status: OrderStatus::Consumed,
+            consumed_at: now,
+            visitor_name: order.visitor_name.clone(),
+            party_size: order.party_size,
+            visit_at: order.visit_at,
+            task_no: order.task_no.clone(),
+            replayed: false,
+        }))
+    }
+
+    /// The order is not paid (any more): this attempt's own earlier success, or 2002.
+    async fn explain_not_paid(&self, order: &OrderRow) -> Result<Consumed, ApiError> {
+        if let Some(replay) = self.replay().await? {
+            return Ok(replay);
+        }
+        let (status, consumed_at) = store::status(&self.app.db, self.operator.tenant, order.id).await?;
+        let standing = store::standing(&self.app.db, self.operator.tenant, order.id).await?;
+        let (consumed_by, device) = standing.map_or((None, None), |s| (s.operator_name, s.device_name));
+        self.note_refusal(order, status, ErrorCode::StatusNotAllowConsume).await;
+        Err(ApiError::not_paid(OrderState {
+            status,
+            consumed_at,
+            consumed_by: Some(consumed_by),
+            device: Some(device),
+        }))
+    }
+
+    /// No code, a wrong code, an expired code: one answer. But where the order has just been redeemed, the winner has
+    /// deleted the code, and the loser is told so.
+    async fn explain_wrong_code(&self, order: &OrderRow) -> Result<Consumed, ApiError> {
+        let (status, _) = store::status(&self.app.db, self.operator.tenant, order.id).await?;
+        if status != OrderStatus::Paid {
+            return self.explain_not_paid(order).await;
+        }
+        self.note_refusal(order, status, ErrorCode::VerifyCodeInvalid).await;
+        Err(ErrorCode::VerifyCodeInvalid.into())
+    }
+
+    /// Writes a refusal into the audit. Should that fail, the refusal stands all the same.
+    async fn note_refusal(&self, order: &OrderRow, status: OrderStatus, result: ErrorCode) {
+        let row = RefusalRow {
+            operator: &self.operator,
+            order_id: order.id,
+            request_id: self.consume.request_id.as_ref(),
+            entry: self.consume.entry,
+            address: self.address.as_deref(),
+            status,
+            result,
+            at: self.app.clock.now_ms(),
+        };
+        tracing::info!(order.id = order.id, operator.id = self.operator.account_id, result = result.code(), "refused");
+        if let Err(error) = store::insert_refusal(&self.app.db, &row).await {
+            tracing::error!(order.id = order.id, %error, "a refusal could not be written into the audit");
+        }
+    }
+
+    /// The code has done its work. A code that stays cannot redeem again, and runs out by itself.
+    async fn delete_code(&self, key: &CodeKey, order: &OrderRow) {
+        if let Err(error) = self.app.codes.delete_if(key, &self.consume.verify_code).await {
+            tracing::warn!(order.id = order.id, %error, "a used code could not be deleted; it runs out by itself");
+        }
+    }
+}
+
+/// Compares in constant time, and as long where there is no code at all.
+fn same_code(alive: Option<&VerifyCode>, shown: &VerifyCode) -> bool {
+    let expected = alive.map_or("000000", VerifyCode::expose);
+    let equal = expected.as_bytes().ct_eq(shown.expose().as_bytes());
+    bool::from(equal) & alive.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_code_that_is_alive_is_the_same() {
+        let code = |n| VerifyCode::from_number(n).unwrap();
+        assert!(same_code(Some(&code(483_921)), &code(483_921)));
+        assert!(!same_code(Some(&code(483_921)), &code(483_922)));
+        assert!(!same_code(None, &code(483_921)));
+    }
+}

@@ -1,0 +1,315 @@
+//! Redemptions in the database: lookups by who may see, the conditional update, the audit.
+
+use crate::accounts::session::Session;
+use crate::db::{Db, DbError, Tx};
+use sqlx::Row;
+use sqlx::any::AnyRow;
+use wire::api::{Consumed, Entry, OrderStatus};
+use wire::{ErrorCode, OrderNo, RequestId, TaskNo, TenantId};
+
+/// Who redeems.
+#[derive(Debug, Clone)]
+pub(crate) struct Operator {
+    pub(crate) tenant: TenantId,
+    pub(crate) account_id: i64,
+    kind: OperatorKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OperatorKind {
+    Guide,
+    Admin,
+}
+
+impl OperatorKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Guide => "guide",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl Operator {
+    pub(crate) fn guide(session: &Session) -> Self {
+        Self { tenant: session.tenant, account_id: session.account_id, kind: OperatorKind::Guide }
+    }
+
+    pub(crate) fn admin(session: &Session) -> Self {
+        Self { tenant: session.tenant, account_id: session.account_id, kind: OperatorKind::Admin }
+    }
+}
+
+/// An order as redemption needs it.
+#[derive(Debug)]
+pub(crate) struct OrderRow {
+    pub(crate) id: i64,
+    pub(crate) status: OrderStatus,
+    pub(crate) consumed_at: Option<i64>,
+    pub(crate) visitor_name: String,
+    pub(crate) party_size: i64,
+    pub(crate) visit_at: i64,
+    pub(crate) task_no: Option<TaskNo>,
+}
+
+/// A word in the database that this program does not know.
+pub(crate) fn unknown_word(column: &str) -> sqlx::Error {
+    sqlx::Error::Decode(format!("{column} holds a word that is not of the contract").into())
+}
+
+/// A status column.
+pub(crate) fn status_of(row: &AnyRow) -> Result<OrderStatus, sqlx::Error> {
+    OrderStatus::parse(row.try_get::<&str, _>("status")?).ok_or_else(|| unknown_word("status"))
+}
+
+/// An order number column.
+pub(crate) fn order_no_of(row: &AnyRow) -> Result<OrderNo, sqlx::Error> {
+    OrderNo::parse(row.try_get::<&str, _>("order_no")?).map_err(|_| unknown_word("order_no"))
+}
+
+/// A task number column that may be empty.
+pub(crate) fn task_no_of(row: &AnyRow) -> Result<Option<TaskNo>, sqlx::Error> {
+    let text: Option<String> = row.try_get("task_no")?;
+    text.map(|text| TaskNo::parse(&text)).transpose().map_err(|_| unknown_word("task_no"))
+}
+
+impl OrderRow {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            status: status_of(row)?,
+            consumed_at: row.try_get("consumed_at")?,
+            visitor_name: row.try_get("visitor_name")?,
+            party_size: row.try_get("party_size")?,
+            visit_at: row.try_get("visit_at")?,
+            task_no: task_no_of(row)?,
+        })
+    }
+}
+
+/// A visitor's own order.
+pub(crate) async fn own_order(
+    db: &Db,
+    tenant: TenantId,
+    visitor: i64,
+    order_no: &OrderNo,
+) -> Result<Option<OrderRow>, DbError> {
+    let row = sqlx::query(
+        "SELECT o.id, o.status, o.consumed_at, o.visitor_name, o.party_size, o.visit_at, t.task_no
+         FROM booking_order o LEFT JOIN task t ON t.id = o.task_id AND t.tenant_id = o.tenant_id
+         WHERE o.tenant_id = ? AND o.order_no = ? AND o.account_id = ?",
+    )
+    .bind(tenant.0)
+    .bind(order_no.as_str())
+    .bind(visitor)
+    .fetch_optional(db.read())
+    .await?;
+    Ok(row.as_ref().map(OrderRow::from_row).transpose()?)
+}
+
+/// An order that the operator may redeem: any of the tenant for an admin, one of their own tasks for a guide.
+pub(crate) async fn order_in_reach(
+    db: &Db,
+    operator: &Operator,
+    order_no: &OrderNo,
+) -> Result<Option<OrderRow>, DbError> {
+    let row = sqlx::query(
+        "SELECT o.id, o.status, o.consumed_at, o.visitor_name, o.party_size, o.visit_at, t.task_no
+         FROM booking_order o LEFT JOIN task t ON t.id = o.task_id AND t.tenant_id = o.tenant_id
+         WHERE o.tenant_id = ? AND o.order_no = ?
+           AND (? = 'admin' OR EXISTS (
+               SELECT 1 FROM task_guide g WHERE g.task_id = o.task_id AND g.tenant_id = o.tenant_id AND g.account_id = ?))",
+    )
+    .bind(operator.tenant.0)
+    .bind(order_no.as_str())
+    .bind(operator.kind.as_str())
+    .bind(operator.account_id)
+    .fetch_optional(db.read())
+    .await?;
+    Ok(row.as_ref().map(OrderRow::from_row).transpose()?)
+}
+
+/// Where an order stands now, and when it was redeemed.
+pub(crate) async fn status(
+    db: &Db,
+    tenant: TenantId,
+    order_id: i64,
+) -> Result<(OrderStatus, Option<i64>), DbError> {
+    let row = sqlx::query("SELECT status, consumed_at FROM booking_order WHERE tenant_id = ? AND id = ?")
+        .bind(tenant.0)
+        .bind(order_id)
+        .fetch_one(db.read())
+        .await?;
+    Ok((status_of(&row)?, row.try_get("consumed_at")?))
+}
+
+/// The success that claimed a request id.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) consumed: Consumed,
+    /// Not reversed since.
+    pub(crate) standing: bool,
+}
+
+/// The success of this operator's with this request id.
+pub(crate) async fn claim(
+    db: &Db,
+    operator: &Operator,
+    request_id: &RequestId,
+) -> Result<Option<Claim>, DbError> {
+    let row = sqlx::query(
+        "SELECT r.at, r.standing_order_id, o.order_no, o.visitor_name, o.party_size, o.visit_at, t.task_no
+         FROM redemption r
+         JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
+         LEFT JOIN task t ON t.id = o.task_id AND t.tenant_id = o.tenant_id
+         WHERE r.tenant_id = ? AND r.operator_id = ? AND r.claimed_request_id = ?",
+    )
+    .bind(operator.tenant.0)
+    .bind(operator.account_id)
+    .bind(request_id.as_str())
+    .fetch_optional(db.read())
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Claim {
+        standing: row.try_get::<Option<i64>, _>("standing_order_id")?.is_some(),
+        consumed: Consumed {
+            order_no: order_no_of(&row)?,
+            status: OrderStatus::Consumed,
+            consumed_at: row.try_get("at")?,
+            visitor_name: row.try_get("visitor_name")?,
+            party_size: row.try_get("party_size")?,
+            visit_at: row.try_get("visit_at")?,
+            task_no: task_no_of(&row)?,
+            replayed: true,
+        },
+    }))
+}
+
+/// Who redeemed an order, and where.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) operator_name: Option<String>,
+    pub(crate) device_name: Option<String>,
+}
+
+/// The standing success of an order.
+pub(crate) async fn standing(db: &Db, tenant: TenantId, order_id: i64) -> Result<Option<Standing>, DbError> {
+    let row = sqlx::query(
+        "SELECT a.name FROM redemption r LEFT JOIN account a ON a.id = r.operator_id AND a.tenant_id = r.tenant_id
+         WHERE r.tenant_id = ? AND r.standing_order_id = ?",
+    )
+    .bind(tenant.0)
+    .bind(order_id)
+    .fetch_optional(db.read())
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Standing { operator_name: row.try_get("name")?, device_name: None }))
+}
+
+/// `paid -> consumed`, the one statement that decides; `false` where the order is not paid any more.
+pub(crate) async fn mark_consumed(
+    tx: &mut Tx,
+    tenant: TenantId,
+    order_id: i64,
+    now: i64,
+) -> Result<bool, DbError> {
+    let updated = sqlx::query(
+        "UPDATE booking_order SET status = 'consumed', consumed_at = ?, updated_at = ?
+         WHERE id = ? AND tenant_id = ? AND status = 'paid'",
+    )
+    .bind(now)
+    .bind(now)
+    .bind(order_id)
+    .bind(tenant.0)
+    .execute(&mut **tx)
+    .await?;
+    Ok(updated.rows_affected() == 1)
+}
+
+/// An audit row of a success.
+#[derive(Debug)]
+pub(crate) struct SuccessRow<'a> {
+    pub(crate) operator: &'a Operator,
+    pub(crate) order_id: i64,
+    pub(crate) request_id: Option<&'a RequestId>,
+    pub(crate) entry: Entry,
+    pub(crate) address: Option<&'a str>,
+    pub(crate) at: i64,
+}
+
+pub(crate) async fn insert_success(tx: &mut Tx, row: &SuccessRow<'_>) -> Result<(), DbError> {
+    sqlx::query(
+        "INSERT INTO redemption (tenant_id, order_id, request_id, operator_id, operator_type, entry, address,
+            status_before, status_after, result, at, standing_order_id, claimed_request_id)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'paid', 'consumed', 0, ?, ?, ?)",
+    )
+    .bind(row.operator.tenant.0)
+    .bind(row.order_id)
+    .bind(row.request_id.map(RequestId::as_str))
+    .bind(row.operator.account_id)
+    .bind(row.operator.kind.as_str())
+    .bind(row.entry.as_str())
+    .bind(row.address)
+    .bind(row.at)
+    .bind(row.order_id)
+    .bind(row.request_id.map(RequestId::as_str))
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// The audit row of an order that arrived `consumed`: somebody else redeemed it.
+pub(crate) async fn insert_arrived_consumed(
+    tx: &mut Tx,
+    tenant: TenantId,
+    order_id: i64,
+    now: i64,
+) -> Result<(), DbError> {
+    sqlx::query(
+        "INSERT INTO redemption (tenant_id, order_id, operator_type, status_before, status_after, result, at, standing_order_id)
+         VALUES (?, ?, 'system', 'consumed', 'consumed', 0, ?, ?)",
+    )
+    .bind(tenant.0)
+    .bind(order_id)
+    .bind(now)
+    .bind(order_id)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// An audit row of a refusal.
+#[derive(Debug)]
+pub(crate) struct RefusalRow<'a> {
+    pub(crate) operator: &'a Operator,
+    pub(crate) order_id: i64,
+    pub(crate) request_id: Option<&'a RequestId>,
+    pub(crate) entry: Entry,
+    pub(crate) address: Option<&'a str>,
+    pub(crate) status: OrderStatus,
+    pub(crate) result: ErrorCode,
+    pub(crate) at: i64,
+}
+
+pub(crate) async fn insert_refusal(db: &Db, row: &RefusalRow<'_>) -> Result<(), DbError> {
+    let mut tx = db.begin().await?;
+    sqlx::query(
+        "INSERT INTO redemption (tenant_id, order_id, request_id, operator_id, operator_type, entry, address,
+            status_before, status_after, result, at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )
+    .bind(row.operator.tenant.0)
+    .bind(row.order_id)
+    .bind(row.request_id.map(RequestId::as_str))
+    .bind(row.operator.account_id)
+    .bind(row.operator.kind.as_str())
+    .bind(row.entry.as_str())
+    .bind(row.address)
+    .bind(row.status.as_str())
+    .bind(row.status.as_str())
+    .bind(row.result.code())
+    .bind(row.at)
+    .execute(&mut *tx)
+    .await?;
+    Ok(tx.commit().await?)
+}
