@@ -1,14 +1,16 @@
 //! What the screen and the shell say to each other; the TypeScript side is generated from here.
 
 use serde::{Deserialize, Serialize};
-use utoipa::{OpenApi, ToSchema};
+#[cfg(test)]
+use utoipa::OpenApi;
+use utoipa::ToSchema;
 use wire::api::{Entry, OrderStatus, TaskOrder, TaskView};
 use wire::{OrderNo, TaskNo};
 
 /// What the screen wants to know when it starts.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct KioskInfo {
+pub(crate) struct KioskInfo {
     /// The app's version.
     pub version: String,
     /// Where the server is, as a person would say it (host and port).
@@ -30,7 +32,7 @@ pub struct KioskInfo {
 /// A visitor's page of the demo.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct VisitorPage {
+pub(crate) struct VisitorPage {
     /// The visitor's name.
     pub name: String,
     /// The order that the page shows.
@@ -40,7 +42,7 @@ pub struct VisitorPage {
 /// What this kiosk remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// `zh-CN` or `en`.
     pub locale: Locale,
     /// The preview is shown as in a mirror; decoding is on the frame as it is.
@@ -59,7 +61,7 @@ impl Default for Settings {
 
 /// The language of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub enum Locale {
+pub(crate) enum Locale {
     /// Simplified Chinese.
     #[serde(rename = "zh-CN")]
     ZhCn,
@@ -71,7 +73,7 @@ pub enum Locale {
 /// Where frames come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum SourceChoice {
+pub(crate) enum SourceChoice {
     /// A camera.
     #[serde(rename_all = "camelCase")]
     Camera {
@@ -91,7 +93,7 @@ pub enum SourceChoice {
 /// How the source is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SourceHealth {
+pub(crate) struct SourceHealth {
     /// Its name as a person knows it: the camera's, or the folder's.
     pub name: String,
     /// What it does or what is wrong with it.
@@ -101,7 +103,7 @@ pub struct SourceHealth {
 /// What a source does or what is wrong with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum SourceState {
+pub(crate) enum SourceState {
     /// Being opened.
     Opening,
     /// Frames come.
@@ -127,7 +129,7 @@ pub enum SourceState {
 /// What happens, in the order in which it happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum KioskEvent {
+pub(crate) enum KioskEvent {
     /// One of our codes was read or typed, and is on its way to the server.
     #[serde(rename_all = "camelCase")]
     Reading {
@@ -165,7 +167,7 @@ pub enum KioskEvent {
 /// What cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Away {
+pub(crate) enum Away {
     /// No answer at all.
     Network,
     /// An answer, but the server cannot do its work (its database is away, or it has a fault).
@@ -177,7 +179,7 @@ pub enum Away {
 /// The one big answer to a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Let them in.
     #[serde(rename_all = "camelCase")]
     Admitted {
@@ -253,7 +255,7 @@ pub enum Outcome {
 /// Why a command could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum CommandError {
+pub(crate) enum CommandError {
     /// A field is wrong.
     #[error("the field {field} is wrong")]
     #[serde(rename_all = "camelCase")]
@@ -289,9 +291,45 @@ pub enum CommandError {
 }
 
 /// The types of this file as an OpenAPI document without paths, for the TypeScript generator.
+#[cfg(test)]
 #[derive(OpenApi)]
-#[openapi(components(schemas(
-    KioskInfo, VisitorPage, Settings, Locale, SourceChoice, SourceHealth, SourceState, KioskEvent, Away, Outcome,
-    CommandError, TaskView, TaskOrder
-)))]
-pub struct HostTypes;
+#[openapi(
+    info(title = "What the kiosk's screen and shell say to each other", version = "1", description = ""),
+    components(schemas(
+        KioskInfo,
+        VisitorPage,
+        Settings,
+        Locale,
+        SourceChoice,
+        SourceHealth,
+        SourceState,
+        KioskEvent,
+        Away,
+        Outcome,
+        CommandError,
+        TaskView,
+        TaskOrder
+    ))
+)]
+pub(crate) struct HostTypes;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page's types are generated from this file: `GUIDEPOST_WRITE_TYPES=1` writes it anew, `npm run types` the types.
+    #[test]
+    fn the_pages_types_are_made_from_these() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/kiosk/host-types.json");
+        let now = HostTypes::openapi().to_pretty_json().unwrap() + "\n";
+        if std::env::var("GUIDEPOST_WRITE_TYPES").is_ok_and(|value| value == "1") {
+            std::fs::write(&file, &now).unwrap();
+        }
+        let committed = std::fs::read_to_string(&file).unwrap();
+        assert!(
+            committed.trim_end() == now.trim_end(),
+            "{} is old: run this test with GUIDEPOST_WRITE_TYPES=1, then `npm run types`",
+            file.display()
+        );
+    }
+}

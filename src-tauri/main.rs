@@ -1,2 +1,6 @@
-//! The kiosk.
-fn main() {}
+//! The kiosk's executable.
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    guidepost::run()
+}
