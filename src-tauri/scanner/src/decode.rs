@@ -1,6 +1,10 @@
 //! Brightness in, texts out: zxing-cpp first, rqrr on a locally thresholded copy as rescue.
 
-use crate::Luma;
+mod binary;
+
+use crate::{Luma, guard};
+use binary::Binary;
+use std::time::{Duration, Instant};
 use zxingcpp::{BarcodeFormat, BarcodeReader, ImageFormat, ImageView, TextMode};
 
 /// First stage: zxing-cpp with its default options (inverted, mirrored, turned, any number of symbols), QR codes only.
@@ -13,34 +17,49 @@ pub fn main_stage(luma: &Luma) -> Vec<String> {
     unique(found.iter().filter(|code| code.is_valid()).map(zxingcpp::Barcode::text))
 }
 
-/// Second stage: rqrr on a local threshold, which finds codes under uneven light. `None` when the picture holds so many
-/// finder-like patterns that rqrr would work on it for seconds.
-pub fn rescue_stage(luma: &Luma) -> Vec<String> {
-    rqrr(&local_threshold(luma, RADIUS, MARGIN))
-}
-
-/// rqrr as it comes: the yardstick of the benchmark.
-pub fn rqrr_alone(luma: &Luma) -> Vec<String> {
-    rqrr(luma)
-}
-
-const RADIUS: usize = 12;
-const MARGIN: i64 = 4;
-
-fn rqrr(luma: &Luma) -> Vec<String> {
+/// Second stage: rqrr on a local threshold, which finds codes under uneven light. Gives up after `budget`: on a sheet of
+/// finder patterns rqrr would work for seconds.
+pub fn rescue_stage(luma: &Luma, budget: Duration) -> Vec<String> {
+    let deadline = Instant::now() + budget;
+    let binary = local_threshold(luma, RADIUS, MARGIN);
     // It panics on some pictures (an index out of range); the picture is then one without a code.
-    std::panic::catch_unwind(|| {
-        let mut image = rqrr::PreparedImage::prepare_from_greyscale(luma.width(), luma.height(), |x, y| {
-            luma.pixels()[y * luma.width() + x]
-        });
-        unique(image.detect_grids().iter().filter_map(|grid| grid.decode().ok()).map(|(_, text)| text))
+    guard::catch("rqrr", || {
+        let mut image = rqrr::PreparedImage::without_preparation(Binary::new(&binary, deadline));
+        rqrr_texts(image.detect_grids())
     })
     .unwrap_or_default()
 }
 
+/// rqrr as it comes, without a budget: the yardstick of the benchmark.
+pub fn rqrr_alone(luma: &Luma) -> Vec<String> {
+    guard::catch("rqrr", || {
+        let mut image = rqrr::PreparedImage::prepare_from_greyscale(luma.width(), luma.height(), |x, y| {
+            luma.pixels()[y * luma.width() + x]
+        });
+        rqrr_texts(image.detect_grids())
+    })
+    .unwrap_or_default()
+}
+
+fn rqrr_texts<G: rqrr::BitGrid>(grids: Vec<rqrr::Grid<G>>) -> Vec<String> {
+    unique(grids.iter().filter_map(|grid| grid.decode().ok()).map(|(_, text)| text))
+}
+
+/// Time for the rescue stage on a live frame.
+pub const LIVE_BUDGET: Duration = Duration::from_millis(40);
+
+/// Time for the rescue stage on a still picture, for each try.
+const STILL_BUDGET: Duration = Duration::from_secs(1);
+
+/// Half the side of the square that a pixel is compared with.
+const RADIUS: usize = 12;
+
+/// How much darker than its surroundings a black pixel is.
+const MARGIN: i64 = 4;
+
 /// Still pictures: there is time.
 pub fn still(luma: &Luma) -> Vec<String> {
-    unique(main_stage(luma).into_iter().chain(rescue_stage(luma)))
+    unique(main_stage(luma).into_iter().chain(rescue_stage(luma, STILL_BUDGET)))
 }
 
 /// Black where a pixel is darker than its surroundings by a margin.

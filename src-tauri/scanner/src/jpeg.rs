@@ -1,6 +1,6 @@
 //! JPEG as cameras send it: more buffer than picture, Huffman tables left out, damaged on the way.
 
-use crate::Luma;
+use crate::{Luma, guard};
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
@@ -25,13 +25,12 @@ pub fn luma(jpeg: &[u8]) -> Result<Luma, Broken> {
         .set_max_height(MAX_SIDE)
         .jpeg_set_out_colorspace(ColorSpace::Luma);
     // A decoder fed with noise is the one place where a panic in a library is to be expected.
-    std::panic::catch_unwind(|| {
+    guard::catch("zune-jpeg", || {
         let mut decoder = JpegDecoder::new_with_options(ZCursor::new(jpeg), options);
         let pixels = decoder.decode().ok()?;
         let info = decoder.info()?;
         Luma::new(pixels, usize::from(info.width), usize::from(info.height))
     })
-    .ok()
     .flatten()
     .ok_or(Broken)
 }

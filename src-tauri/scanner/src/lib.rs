@@ -8,6 +8,7 @@
 pub mod decode;
 mod dedupe;
 pub mod frames;
+mod guard;
 pub mod jpeg;
 mod luma;
 mod payload;

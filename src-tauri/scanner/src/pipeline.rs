@@ -205,7 +205,7 @@ impl Rescue {
                     return;
                 };
                 drop(job);
-                let texts = decode::rescue_stage(&luma);
+                let texts = decode::rescue_stage(&luma, decode::LIVE_BUDGET);
                 shared.tell(&texts, taken_at);
                 let mut job = theirs.lock();
                 if matches!(*job, Job::Busy) {
