@@ -31,7 +31,9 @@ export class VenueTime {
 
   /** `8月1日周六` or `Sat 1 Aug` */
   date(at: number): string {
-    const text = format(this.locale, this.zone, { month: "short", day: "numeric", weekday: "short" }).format(at);
+    const text = format(this.locale, this.zone, { month: "short", day: "numeric", weekday: "short" }).format(
+      at,
+    );
     return text.replace(",", "");
   }
 

@@ -2,7 +2,7 @@
 import { firstToken, takeToken } from "./sign-in-link";
 import { createApp } from "vue";
 import { Client } from "../shared/api/client";
-import { pickLocale, makeI18n, LOCALES, type Locale } from "../shared/i18n";
+import { pickLocale, makeWords, LOCALES, type Locale } from "../shared/i18n";
 import { common as en, visitor as enVisitor } from "../shared/i18n/en";
 import { common as zh, visitor as zhVisitor } from "../shared/i18n/zh-CN";
 import App from "./App.vue";
@@ -23,13 +23,13 @@ function firstLocale(): Locale {
   return pickLocale(navigator.languages);
 }
 
-const i18n = makeI18n(firstLocale(), {
-  "zh-CN": { ...zh, visitor: zhVisitor },
-  en: { ...en, visitor: enVisitor },
+const words = makeWords(firstLocale(), {
+  "zh-CN": { common: zh, visitor: zhVisitor },
+  en: { common: en, visitor: enVisitor },
 });
 const query = new URLSearchParams(location.search);
 const client = new Client({
-  language: () => i18n.global.locale.value,
+  language: () => words.locale.value,
   tenant: query.get("tenant") ?? undefined,
 });
 const page = new VisitorPage({
@@ -47,7 +47,7 @@ createApp(App, {
   page,
   client,
   onLocale: (locale: Locale) => {
-    i18n.global.locale.value = locale;
+    words.locale.value = locale;
     try {
       localStorage.setItem(LOCALE_KEY, locale);
     } catch {
@@ -55,7 +55,7 @@ createApp(App, {
     }
   },
 })
-  .use(i18n)
+  .use(words.plugin)
   .mount("#app");
 
 document.addEventListener("visibilitychange", () => {

@@ -1,6 +1,14 @@
 // What the visitor's page shows, and when: sign in, choose the order, keep the live code on screen, never a dead one.
 import { shallowRef, type ShallowRef } from "vue";
-import { type Client, Code, NoAnswer, type OrderState, type OrderStatus, type OwnOrder, Refused } from "../shared/api/client";
+import {
+  type Client,
+  Code,
+  NoAnswer,
+  type OrderState,
+  type OrderStatus,
+  type OwnOrder,
+  Refused,
+} from "../shared/api/client";
 
 /** What stands in the way; each is tried again by itself. */
 export type Trouble = "offline" | "unavailable" | "too_many" | "failed";
@@ -150,7 +158,8 @@ export class VisitorPage {
   async online(): Promise<void> {
     const screen = this.screen.value;
     if (screen.kind === "waiting") await this.enter();
-    else if (screen.kind === "code" && (screen.code.kind === "waiting" || this.failures > 0)) await this.ask();
+    else if (screen.kind === "code" && (screen.code.kind === "waiting" || this.failures > 0))
+      await this.ask();
   }
 
   private async enter(): Promise<void> {
@@ -194,7 +203,8 @@ export class VisitorPage {
       await this.options.client.signInByLink(token);
     } catch (fault) {
       // A link opened twice on one phone is dead and its session is alive: the orders will tell.
-      const dead = fault instanceof Refused && fault.code !== Code.unavailable && fault.retryAfter === undefined;
+      const dead =
+        fault instanceof Refused && fault.code !== Code.unavailable && fault.retryAfter === undefined;
       if (!dead) throw fault;
       this.linkDead = true;
     } finally {
@@ -287,7 +297,9 @@ export class VisitorPage {
     const screen = this.screen.value;
     if (screen.kind === "code") {
       const code: CodePart =
-        screen.code.kind === "shown" ? { ...screen.code, trouble } : { kind: "waiting", trouble, retryAt: now + wait };
+        screen.code.kind === "shown"
+          ? { ...screen.code, trouble }
+          : { kind: "waiting", trouble, retryAt: now + wait };
       this.show({ ...screen, code });
     }
     this.later(wait, () => void this.ask());
@@ -301,7 +313,8 @@ export class VisitorPage {
       return { trouble: fault.away === "network" ? "offline" : "unavailable", wait: backOff };
     }
     if (fault instanceof Refused) {
-      if (fault.retryAfter !== undefined) return { trouble: "too_many", wait: Math.max(fault.retryAfter * 1_000, 1_000) };
+      if (fault.retryAfter !== undefined)
+        return { trouble: "too_many", wait: Math.max(fault.retryAfter * 1_000, 1_000) };
       if (fault.code === Code.verifyCodeUnavailable || fault.code === Code.unavailable) {
         return { trouble: "unavailable", wait: backOff };
       }

@@ -50,7 +50,10 @@ export const visitor: Visitor = {
     linkTitle: "This link no longer works",
     linkText: "Each link works once. Ask for a new one, or ask the staff.",
   },
-  notVisitor: { title: "This account has no orders", text: "Please sign in with the account you booked with." },
+  notVisitor: {
+    title: "This account has no orders",
+    text: "Please sign in with the account you booked with.",
+  },
   notFound: { title: "Order not found", text: "Check the number, or choose from your orders." },
   noOrders: { title: "No orders", text: "Your bookings will appear here." },
   consumed: { title: "Redeemed", text: "Enjoy your visit!" },
@@ -66,7 +69,10 @@ export const kiosk: Kiosk = {
   title: "Front desk",
   starting: "Starting",
   startingLong: "Still starting, {seconds} s so far",
-  noShell: { title: "This is the kiosk's screen", text: "Open it in the kiosk app. A browser cannot redeem." },
+  noShell: {
+    title: "This is the kiosk's screen",
+    text: "Open it in the kiosk app. A browser cannot redeem.",
+  },
   startFailed: {
     title: "The kiosk did not start",
     text: "It tries again by itself. If it stays like this, open the app again.",
@@ -134,11 +140,13 @@ export const kiosk: Kiosk = {
     paid: "Please scan once more",
     consumed: "If in doubt, ask an admin",
   },
-  notValid: { big: "Refresh the code", text: "Codes live 60 s. Ask the visitor to refresh and show it again" },
+  notValid: {
+    big: "Refresh the code",
+    text: "Codes live 60 s. Ask the visitor to refresh and show it again",
+  },
   notYours: { big: "Not in your tasks", text: "Check the task with the visitor, or ask an admin" },
   foreign: { big: "Not one of our codes", text: "Open the code on the booking page" },
   tooMany: {
-    big: "{left}",
     text: "Too many attempts, please wait",
     unit: "seconds to wait",
     next: "The next visitor can be checked",

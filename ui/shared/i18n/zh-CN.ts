@@ -127,7 +127,7 @@ export const kiosk = {
   notValid: { big: "请刷新核销码", text: "核销码每 60 秒更换一次，请访客刷新后再出示" },
   notYours: { big: "不在您的任务中", text: "请访客核对任务，或联系管理员" },
   foreign: { big: "这不是核销码", text: "请打开预约页面里的核销码" },
-  tooMany: { big: "{left}", text: "尝试次数过多，请稍候", unit: "秒后可再试", next: "可先核对下一位访客" },
+  tooMany: { text: "尝试次数过多，请稍候", unit: "秒后可再试", next: "可先核对下一位访客" },
   frozen: { big: "账号已被冻结", text: "错误次数过多，请联系管理员解除" },
   cannotCheck: {
     big: "暂时无法核对",
