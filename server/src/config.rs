@@ -163,8 +163,20 @@ impl ConfigError {
 
 const PREFIX: &str = "GUIDEPOST_";
 const TOP_LEVEL: &[&str] = &[
-    "listen", "public_url", "timezone", "log", "database", "code_store", "verify_code", "trusted_proxies",
-    "secret_key_file", "tls", "limits", "sms", "alerts", "devices",
+    "listen",
+    "public_url",
+    "timezone",
+    "log",
+    "database",
+    "code_store",
+    "verify_code",
+    "trusted_proxies",
+    "secret_key_file",
+    "tls",
+    "limits",
+    "sms",
+    "alerts",
+    "devices",
 ];
 
 impl Config {
@@ -213,7 +225,10 @@ impl Config {
     /// [`ConfigError`] where the server would not listen on loopback, and where no temporary folder can be made.
     pub fn into_demo(mut self) -> Result<Self, ConfigError> {
         if !self.listen.ip().is_loopback() {
-            return Err(ConfigError::key("listen", "--demo serves this machine only: use an address like 127.0.0.1:8080"));
+            return Err(ConfigError::key(
+                "listen",
+                "--demo serves this machine only: use an address like 127.0.0.1:8080",
+            ));
         }
         if self.database.url == DatabaseConfig::default().url {
             let folder = tempfile::Builder::new()
@@ -245,7 +260,10 @@ impl Config {
         }
         // Serving plain HTTP to somebody who asked for TLS would be worse than not serving.
         if self.tls.is_some() {
-            return Err(ConfigError::key("tls", "this version serves no TLS yet: put a proxy in front and leave it out"));
+            return Err(ConfigError::key(
+                "tls",
+                "this version serves no TLS yet: put a proxy in front and leave it out",
+            ));
         }
         if jiff::tz::TimeZone::get(&self.timezone).is_err() {
             return Err(ConfigError::key("timezone", format!("there is no zone {:?}", self.timezone)));

@@ -68,13 +68,10 @@ pub(crate) async fn make(app: &App, base_url: &str) -> anyhow::Result<Demo> {
     let at = |hour: i8| -> anyhow::Result<i64> {
         Ok(today.at(hour, 0, 0, 0).to_zoned_datetime(app.zone.clone())?.timestamp().as_millisecond())
     };
-    for (n, (title, venue, hour)) in [
-        ("晨光古城徒步", "东门广场", 9),
-        ("博物馆深度讲解", "主馆一层大厅", 14),
-        ("夜游运河", "三号码头", 19),
-    ]
-    .into_iter()
-    .enumerate()
+    for (n, (title, venue, hour)) in
+        [("晨光古城徒步", "东门广场", 9), ("博物馆深度讲解", "主馆一层大厅", 14), ("夜游运河", "三号码头", 19)]
+            .into_iter()
+            .enumerate()
     {
         let task = NewTask {
             task_no: task_no(&day, n)?,
@@ -141,12 +138,7 @@ pub(crate) async fn visitor_link(app: &App, base_url: &str, order_no: &OrderNo) 
     fresh_link(app, base_url, &mobile_of(&mobile)?, Some(order_no)).await
 }
 
-async fn fresh_link(
-    app: &App,
-    base_url: &str,
-    mobile: &Mobile,
-    order_no: Option<&OrderNo>,
-) -> anyhow::Result<Secret> {
+async fn fresh_link(app: &App, base_url: &str, mobile: &Mobile, order_no: Option<&OrderNo>) -> anyhow::Result<Secret> {
     let account = account_by_mobile(&app.db, TENANT, mobile).await?.context("the account is gone")?;
     let token = link::make(app, &account).await?;
     let order = order_no.map(|no| format!("?order={no}")).unwrap_or_default();

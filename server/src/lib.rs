@@ -103,7 +103,9 @@ fn lock_beside_database(config: &Config) -> anyhow::Result<File> {
     let path = format!("{file}.serve-lock");
     let lock = File::create(&path).with_context(|| format!("cannot make {path}"))?;
     lock.try_lock().map_err(|_| {
-        anyhow::anyhow!("another guidepost-server serves {file}. With code_store.url = \"memory:\" one process alone may.")
+        anyhow::anyhow!(
+            "another guidepost-server serves {file}. With code_store.url = \"memory:\" one process alone may."
+        )
     })?;
     Ok(lock)
 }

@@ -133,14 +133,13 @@ pub(crate) async fn insert_sign_in_link(
 
 /// Uses a link up and gives its account; `None` where it was used, has run out or never was.
 pub(crate) async fn use_sign_in_link(tx: &mut Tx, token_hash: &str, now: i64) -> Result<Option<Account>, DbError> {
-    let used = sqlx::query(
-        "UPDATE sign_in_link SET used_at = ? WHERE token_hash = ? AND used_at IS NULL AND expires_at > ?",
-    )
-    .bind(now)
-    .bind(token_hash)
-    .bind(now)
-    .execute(&mut **tx)
-    .await?;
+    let used =
+        sqlx::query("UPDATE sign_in_link SET used_at = ? WHERE token_hash = ? AND used_at IS NULL AND expires_at > ?")
+            .bind(now)
+            .bind(token_hash)
+            .bind(now)
+            .execute(&mut **tx)
+            .await?;
     if used.rows_affected() == 0 {
         return Ok(None);
     }

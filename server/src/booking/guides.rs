@@ -18,8 +18,7 @@ pub(crate) async fn post_guide(
     machine: Machine,
     Body(request): Body<PostGuide>,
 ) -> ApiResult<MachineGuide> {
-    let mobile =
-        Mobile::parse(request.mobile.expose()).map_err(|_| ApiError::bad_field("mobile", Text::BadField))?;
+    let mobile = Mobile::parse(request.mobile.expose()).map_err(|_| ApiError::bad_field("mobile", Text::BadField))?;
     let name = plain_text("name", &request.name, 64)?;
     let mut tx = app.db.begin().await?;
     grant(&mut tx, machine.tenant, &mobile, Role::Guide, (&name, Rename::Always), app.clock.now_ms()).await?;

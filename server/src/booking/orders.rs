@@ -88,7 +88,8 @@ pub(crate) async fn put(app: &App, tenant: TenantId, order: NewOrder) -> Result<
             let task_id = named_task.unwrap_or(old.task_id);
             // Conditional on the status that was read: whoever redeems in between wins, and this becomes illegal.
             if !legal || !store::update_order(&mut tx, tenant, &values, &old, task_id).await? {
-                let state = OrderState { status: old.status, consumed_at: old.consumed_at, consumed_by: None, device: None };
+                let state =
+                    OrderState { status: old.status, consumed_at: old.consumed_at, consumed_by: None, device: None };
                 return Err(ApiError::conflict(Text::IllegalChange).with(state));
             }
             tx.commit().await?;

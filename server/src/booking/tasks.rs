@@ -54,9 +54,8 @@ pub(crate) async fn task_orders(
     PathPart(number): PathPart,
 ) -> ApiResult<Vec<TaskOrder>> {
     let number = task_no("taskNo", &number)?;
-    let task = store::task_of_guide(&app.db, session.tenant, session.account_id, &number)
-        .await?
-        .ok_or(ErrorCode::NotFound)?;
+    let task =
+        store::task_of_guide(&app.db, session.tenant, session.account_id, &number).await?.ok_or(ErrorCode::NotFound)?;
     Ok(Answer(store::orders_of_task(&app.db, session.tenant, task).await?))
 }
 
@@ -96,9 +95,8 @@ pub(crate) async fn put_task(
         title: plain_text("title", &request.title, 128)?,
         venue: plain_text("venue", &request.venue, 128)?,
         starts_at: moment("startsAt", request.starts_at)?,
-        ends_at: moment("endsAt", request.ends_at).and_then(|end| {
-            if end >= request.starts_at { Ok(end) } else { Err(bad("endsAt")) }
-        })?,
+        ends_at: moment("endsAt", request.ends_at)
+            .and_then(|end| if end >= request.starts_at { Ok(end) } else { Err(bad("endsAt")) })?,
         guides,
     };
     put(&app, machine.tenant, &task).await?;

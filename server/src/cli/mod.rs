@@ -150,7 +150,9 @@ fn load(common: &Common) -> anyhow::Result<Config> {
     // Libraries are held at `warn`: what they say below that is not ours to vouch for.
     let filter = EnvFilter::try_new(format!("warn,guidepost_server={},wire={}", config.log, config.log))
         .context("setting `log`")?;
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr)
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .try_init();
     Ok(config)

@@ -48,10 +48,12 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
             .iter()
             .find_map(|start| reason.strip_prefix(start))
             .and_then(|rest| rest.split('`').next());
-        match (named, error.inner().classify()) {
-            (Some(name), _) => ApiError::bad_field(name, Text::BadField),
-            (None, serde_json::error::Category::Data) if path != "." => ApiError::bad_field(&path, Text::BadField),
-            _ => ApiError::bad_request(Text::BadJson),
+        // An error within valid JSON is a field's.
+        let valid = || serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+        match named {
+            Some(name) => ApiError::bad_field(name, Text::BadField),
+            None if path != "." && valid() => ApiError::bad_field(&path, Text::BadField),
+            None => ApiError::bad_request(Text::BadJson),
         }
     })?;
     json.end().map_err(|_| ApiError::bad_request(Text::BadJson))?;

@@ -30,8 +30,7 @@ impl FromRequestParts<App> for Session {
                 token
             }
         };
-        let session =
-            session::find(app, &token).await?.ok_or_else(|| ApiError::unauthenticated(Text::NotSignedIn))?;
+        let session = session::find(app, &token).await?.ok_or_else(|| ApiError::unauthenticated(Text::NotSignedIn))?;
         match named_tenant(&parts.headers)? {
             Some(tenant) if tenant != session.tenant => Err(ApiError::forbidden(Text::OtherTenant)),
             _ => Ok(session),

@@ -130,11 +130,7 @@ pub(crate) async fn order_in_reach(
 }
 
 /// Where an order stands now, and when it was redeemed.
-pub(crate) async fn status(
-    db: &Db,
-    tenant: TenantId,
-    order_id: i64,
-) -> Result<(OrderStatus, Option<i64>), DbError> {
+pub(crate) async fn status(db: &Db, tenant: TenantId, order_id: i64) -> Result<(OrderStatus, Option<i64>), DbError> {
     let row = sqlx::query("SELECT status, consumed_at FROM booking_order WHERE tenant_id = ? AND id = ?")
         .bind(tenant.0)
         .bind(order_id)
@@ -152,11 +148,7 @@ pub(crate) struct Claim {
 }
 
 /// The success of this operator's with this request id.
-pub(crate) async fn claim(
-    db: &Db,
-    operator: &Operator,
-    request_id: &RequestId,
-) -> Result<Option<Claim>, DbError> {
+pub(crate) async fn claim(db: &Db, operator: &Operator, request_id: &RequestId) -> Result<Option<Claim>, DbError> {
     let row = sqlx::query(
         "SELECT r.at, r.standing_order_id, o.order_no, o.visitor_name, o.party_size, o.visit_at, t.task_no
          FROM redemption r
@@ -207,12 +199,7 @@ pub(crate) async fn standing(db: &Db, tenant: TenantId, order_id: i64) -> Result
 }
 
 /// `paid -> consumed`, the one statement that decides; `false` where the order is not paid any more.
-pub(crate) async fn mark_consumed(
-    tx: &mut Tx,
-    tenant: TenantId,
-    order_id: i64,
-    now: i64,
-) -> Result<bool, DbError> {
+pub(crate) async fn mark_consumed(tx: &mut Tx, tenant: TenantId, order_id: i64, now: i64) -> Result<bool, DbError> {
     let updated = sqlx::query(
         "UPDATE booking_order SET status = 'consumed', consumed_at = ?, updated_at = ?
          WHERE id = ? AND tenant_id = ? AND status = 'paid'",

@@ -86,8 +86,7 @@ impl QrPayload {
 
     /// The JSON form.
     pub fn to_json(&self) -> String {
-        let out =
-            JsonOut { r#type: TYPE, order_no: self.order_no.as_str(), verify_code: self.verify_code.expose() };
+        let out = JsonOut { r#type: TYPE, order_no: self.order_no.as_str(), verify_code: self.verify_code.expose() };
         serde_json::to_string(&out).unwrap_or_default()
     }
 

@@ -1,0 +1,10 @@
+//! A venue for tests: a server of its own on a temporary file, a clock that stands still, and people who sign in.
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that cannot go on has failed")]
+
+mod chance;
+mod http;
+mod venue;
+
+pub use chance::{FixedClock, ScriptedRandom};
+pub use http::{Answer, Caller};
+pub use venue::{Order, START, Venue};

@@ -1,0 +1,109 @@
+//! The machine interface, as far as a venue needs it to be set up.
+
+use api_tests::{Order, START, Venue};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_goes_through_its_life_and_no_other_way() {
+    const ALL: [&str; 6] = ["pending_payment", "paid", "consumed", "refunding", "refunded", "cancelled"];
+    let legal = [
+        ("pending_payment", "paid"),
+        ("pending_payment", "cancelled"),
+        ("paid", "refunding"),
+        ("paid", "cancelled"),
+        ("refunding", "refunded"),
+        ("refunding", "paid"),
+    ];
+    let venue = Venue::open().await;
+    for from in ALL {
+        for to in ALL {
+            let order_no = format!("{from}-{to}");
+            venue.put_order(&order_no, &Order::paid().with("status", from)).await;
+            let path = format!("/open-api/orders/{order_no}");
+            let answer = venue.machine().put(&path, &Order::paid().with("status", to).body).await;
+            if from == to || legal.contains(&(from, to)) {
+                assert_eq!(answer.ok(), json!({"orderNo": order_no.to_uppercase(), "status": to, "taskNo": "T1"}));
+            } else {
+                assert_eq!(answer.refused(409, 1409)["status"], from, "{order_no}");
+                assert_eq!(venue.status(&order_no.to_uppercase()).await, from);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_arrives_consumed_has_an_audit_row_of_the_system() {
+    let venue = Venue::open().await;
+    venue.put_order("BK1", &Order::paid().with("status", "consumed")).await;
+    let row: (String, i64) = sqlx::query_as("SELECT operator_type, result FROM redemption")
+        .fetch_one(&venue.database().await)
+        .await
+        .unwrap();
+    assert_eq!(row, ("system".to_owned(), 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaving_paid_kills_the_code_even_if_the_order_comes_back() {
+    let venue = Venue::open().await;
+    let code = venue.paid_order_with_code("BK1").await;
+    for status in ["refunding", "paid"] {
+        venue.put_order("BK1", &Order::paid().with("status", status)).await;
+    }
+    venue.guide().await.redeem("BK1", &code).await.refused(422, 2003);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_mobile_number_kills_the_code_and_gives_the_order_to_its_owner() {
+    let venue = Venue::open().await;
+    let code = venue.paid_order_with_code("BK1").await;
+    let old_owner = venue.visitor().await;
+    venue.put_order("BK1", &Order::paid().with("mobile", "13800000002")).await;
+    venue.guide().await.redeem("BK1", &code).await.refused(422, 2003);
+    old_owner.verify_code("BK1").await.refused(404, 2001);
+    venue.sign_in("13800000002").await.verify_code("BK1").await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_omitted_task_stays_null_clears_and_an_unknown_one_is_refused() {
+    let venue = Venue::open().await;
+    venue.put_order("BK1", &Order::paid()).await;
+    let put = async |order: Order| venue.machine().put("/open-api/orders/BK1", &order.body).await;
+    let mut without = Order::paid();
+    without.body.as_object_mut().unwrap().remove("taskNo");
+    assert_eq!(put(without).await.ok()["taskNo"], "T1");
+    assert_eq!(put(Order::paid().with("taskNo", json!(null))).await.ok()["taskNo"], json!(null));
+    assert_eq!(put(Order::paid().with("taskNo", "t1")).await.ok()["taskNo"], "T1");
+    assert_eq!(put(Order::paid().with("taskNo", "T9")).await.refused(400, 1400)["field"], "taskNo");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_takes_known_guides_alone() {
+    let venue = Venue::open().await;
+    venue.put_order("BK1", &Order::paid()).await;
+    // 13800000001 is a visitor's number by now, and no guide's.
+    for mobile in ["13900000009", "13800000001", "12"] {
+        let body = json!({"title": "x", "venue": "y", "startsAt": START, "endsAt": START, "guideMobiles": [mobile]});
+        let data = venue.machine().put("/open-api/tasks/T2", &body).await.refused(400, 1400);
+        assert_eq!(data["field"], "guideMobiles");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guide_posted_again_gets_the_new_name() {
+    let venue = Venue::open().await;
+    venue.put_guide("+8613900000001", "林小悦").await;
+    let me = venue.guide().await.get("/api/auth/me").await.ok();
+    assert_eq!((&me["name"], &me["roles"]), (&json!("林小悦"), &json!(["guide"])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_needs_a_key_and_a_key_opens_nothing_else() {
+    let venue = Venue::open().await;
+    let body = json!({"mobile": "13900000009", "name": "x"});
+    venue.nobody().post("/open-api/guides", &body).await.refused(401, 1401);
+    let mut wrong = venue.machine().clone();
+    wrong.credential = Some(("x-api-key".to_owned(), "gp_wrong".to_owned()));
+    wrong.post("/open-api/guides", &body).await.refused(401, 1401);
+    venue.guide().await.post("/open-api/guides", &body).await.refused(401, 1401);
+    venue.machine().get("/app-api/team/guide-task/list").await.refused(401, 1401);
+}

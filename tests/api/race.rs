@@ -1,0 +1,85 @@
+//! Many at once: the conditional update and its unique row decide, whoever comes first.
+
+use api_tests::{Order, Venue};
+use futures::future::join_all;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::Barrier;
+
+/// One hundred guides, a session each, redeem one order at the same moment with the right code.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_100_simultaneous_redemptions_one_succeeds() {
+    const GUIDES: usize = 100;
+    let venue = Venue::open().await;
+    let mobiles: Vec<String> = (0..GUIDES).map(|n| format!("139{n:08}")).collect();
+    for mobile in &mobiles {
+        venue.put_guide(mobile, "讲解员").await;
+    }
+    venue.put_task("T1", &mobiles.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let code = venue.paid_order_with_code("BK1").await;
+    let mut guides = Vec::new();
+    for mobile in &mobiles {
+        guides.push(venue.sign_in(mobile).await);
+    }
+
+    let barrier = Arc::new(Barrier::new(GUIDES));
+    let attempts = guides.into_iter().map(|guide| {
+        let (barrier, code) = (barrier.clone(), code.clone());
+        tokio::spawn(async move {
+            barrier.wait().await;
+            guide.redeem("BK1", &code).await.code()
+        })
+    });
+    let mut answers = BTreeMap::<i64, usize>::new();
+    for answer in join_all(attempts).await {
+        *answers.entry(answer.unwrap()).or_default() += 1;
+    }
+
+    let results = venue.results("BK1").await;
+    let successes = results.iter().filter(|result| **result == 0).count();
+    assert_eq!((answers, successes), (BTreeMap::from([(0, 1), (2002, GUIDES - 1)]), 1), "one order, one redemption");
+    assert_eq!(venue.status("BK1").await, "consumed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_that_overtakes_its_first_attempt_gets_the_same_success() {
+    let venue = Venue::open().await;
+    let code = venue.paid_order_with_code("BK1").await;
+    let guide = venue.guide().await;
+    let answers = join_all((0..20).map(|_| guide.redeem_as("BK1", &code, "attempt-1"))).await;
+    let replayed: Vec<bool> = answers.iter().map(|a| a.ok()["replayed"].as_bool().unwrap()).collect();
+    assert_eq!(replayed.iter().filter(|r| !**r).count(), 1, "{replayed:?}");
+    assert_eq!(venue.results("BK1").await, [0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_who_ask_for_a_code_at_once_get_the_same_one() {
+    let venue = Venue::open().await;
+    venue.put_order("BK1", &Order::paid()).await;
+    let visitor = venue.visitor().await;
+    let answers = join_all((0..50).map(|_| visitor.verify_code("BK1"))).await;
+    let codes: std::collections::BTreeSet<String> =
+        answers.iter().map(|a| a.ok()["verifyCode"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(codes.len(), 1);
+}
+
+/// A refund and a redemption of the same order at the same moment: one of them wins, and the row agrees with the answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_and_a_redemption_at_once_have_one_winner() {
+    let venue = Venue::open().await;
+    let guide = venue.guide().await;
+    for n in 0..30 {
+        let order_no = format!("BK{n}");
+        let code = venue.paid_order_with_code(&order_no).await;
+        let refund = Order::paid().with("status", "refunding");
+        let path = format!("/open-api/orders/{order_no}");
+        let (redeemed, refunded) =
+            tokio::join!(guide.redeem(&order_no, &code), venue.machine().put(&path, &refund.body));
+        let status = venue.status(&order_no).await;
+        match (redeemed.code(), refunded.code()) {
+            (0, 1409) => assert_eq!(status, "consumed"),
+            (2002, 0) => assert_eq!(status, "refunding"),
+            other => panic!("{other:?}, the order is {status}"),
+        }
+    }
+}

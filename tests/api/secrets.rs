@@ -1,0 +1,95 @@
+//! No secret is in any log, at the most talkative level, of any crate of the process; nor in the database's file.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use api_tests::{Order, Venue};
+use serde_json::json;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use tracing_subscriber::fmt::MakeWriter;
+
+#[derive(Debug, Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Captured {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// Numbers that cannot be mistaken for times, ids or ports.
+const CODES: [u32; 3] = [918_273, 645_546, 837_738];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_logged_or_written() {
+    let captured = Captured::default();
+    tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(captured.clone()).init();
+
+    let venue = Venue::open().await;
+    venue.random.next(CODES);
+    for order_no in ["BK1", "BK2", "BK3"] {
+        venue.put_order(order_no, &Order::paid()).await;
+    }
+    let (visitor, guide, admin) = (venue.visitor().await, venue.guide().await, venue.admin().await);
+    let link = venue.link_token("13800000001").await;
+    for order_no in ["BK1", "BK2", "BK3"] {
+        visitor.verify_code(order_no).await.ok();
+    }
+    guide.redeem("BK2", "918273").await.refused(422, 2003);
+    guide.redeem_as("BK1", "918273", "r-1").await.ok();
+    guide.redeem_as("BK1", "918273", "r-1").await.ok();
+    guide.redeem("BK1", "918273").await.refused(409, 2002);
+    admin.redeem_as_admin("BK3", "837738").await.ok();
+    guide.redeem("NOWHERE", "645546").await.refused(404, 2001);
+    guide.redeem("918273", "645546 7").await.refused(400, 1400);
+    let body = json!({"orderNo": "BK1", "verifyCode": 645_546});
+    guide.post("/app-api/team/guide-task/booking/consume", &body).await.refused(400, 1400);
+    let database = venue.database().await;
+    let blocker = database.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    guide.redeem_as("BK2", "645546", "r-2").await.refused(503, 1503);
+    blocker.rollback().await.unwrap();
+    venue.put_order("BK2", &Order::paid().with("status", "refunding")).await;
+    venue.nobody().post("/api/auth/login", &json!({"username": "boss", "password": "wr0ng-passw0rd"})).await;
+    venue.nobody().post("/api/auth/sign-in-link", &json!({"token": link})).await.ok();
+
+    let log = String::from_utf8_lossy(&captured.0.lock().unwrap()).into_owned();
+    assert!(log.contains("TRACE") && log.contains("redeemed") && log.contains("refused"), "the log was not captured");
+    let token = |caller: &api_tests::Caller| {
+        let (_, value) = caller.credential.clone().unwrap();
+        value.trim_start_matches("Bearer ").to_owned()
+    };
+    let mut secrets: Vec<String> = CODES.iter().map(u32::to_string).collect();
+    secrets.extend([token(&visitor), token(&guide), token(&admin), token(venue.machine()), link]);
+    secrets.extend(["13800000001", "13900000001", "wr0ng-passw0rd"].map(str::to_owned));
+    let found = |text: &str, secret: &str| text.contains(secret).then(|| text.find(secret).unwrap_or_default());
+    for secret in &secrets {
+        if let Some(at) = found(&log, secret) {
+            let line = log[..at].lines().count();
+            panic!(
+                "{}… stands in the log, line {line}: {}",
+                &secret[..3],
+                log.lines().nth(line - 1).unwrap_or_default()
+            );
+        }
+    }
+
+    let file = venue.database_file();
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes.extend(std::fs::read(file.with_extension("db-wal")).unwrap_or_default());
+    let text = String::from_utf8_lossy(&bytes);
+    // Numbers in the database stand as text or as binary integers; neither may be a code. Mobile numbers must be there.
+    for secret in secrets.iter().filter(|s| !s.starts_with("13")) {
+        assert!(found(&text, secret).is_none(), "{}… stands in the database", &secret[..3]);
+    }
+}

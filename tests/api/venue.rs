@@ -1,0 +1,186 @@
+//! A venue: its server, its bookings and its people.
+
+use crate::{Caller, FixedClock, ScriptedRandom};
+use guidepost_server::accounts::{create, link, store};
+use guidepost_server::{Config, Running, start_with};
+use serde_json::{Value, json};
+use sqlx::{Row, SqlitePool};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use wire::{Mobile, TenantId};
+
+/// When every test begins: 2026-08-01 09:00 in Shanghai (Unix ms).
+pub const START: i64 = 1_785_546_000_000;
+
+/// A server of its own on a temporary SQLite file, stopped when dropped.
+#[derive(Debug)]
+pub struct Venue {
+    /// The clock that the server goes by.
+    pub clock: Arc<FixedClock>,
+    /// Where the server's random numbers come from.
+    pub random: Arc<ScriptedRandom>,
+    /// The server.
+    pub server: Running,
+    machine: Caller,
+    client: reqwest::Client,
+    folder: TempDir,
+}
+
+/// An order to be put.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The body of the `PUT`.
+    pub body: Value,
+}
+
+impl Order {
+    /// A paid order of four people in task T1, for the visitor 13800000001.
+    pub fn paid() -> Self {
+        Self {
+            body: json!({
+                "mobile": "13800000001", "visitorName": "张伟", "partySize": 4, "visitAt": START, "status": "paid",
+                "taskNo": "T1",
+            }),
+        }
+    }
+
+    /// With another value of a field.
+    #[must_use]
+    pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
+        self.body[field] = value.into();
+        self
+    }
+}
+
+impl Venue {
+    /// A venue with the guide 13900000001 and their task T1 today.
+    pub async fn open() -> Self {
+        Self::open_with(|_| {}).await
+    }
+
+    /// The same, with other settings.
+    pub async fn open_with(change: impl FnOnce(&mut Config)) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::demo_in(folder.path());
+        config.demo = false;
+        change(&mut config);
+        let clock = Arc::new(FixedClock::at(START));
+        let random = Arc::new(ScriptedRandom::default());
+        let server = start_with(config, clock.clone(), random.clone()).await.unwrap();
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+        let key = create::api_key(server.app(), TenantId(1), "tests").await.unwrap();
+        let credential = Some(("x-api-key".to_owned(), key.expose().to_owned()));
+        let base = format!("http://{}", server.address());
+        let machine = Caller { client: client.clone(), base, credential };
+        let venue = Self { clock, random, server, machine, client, folder };
+        venue.put_guide("13900000001", "林悦").await;
+        venue.put_task("T1", &["13900000001"]).await;
+        venue
+    }
+
+    /// The booking system, with its API key.
+    pub fn machine(&self) -> &Caller {
+        &self.machine
+    }
+
+    /// Somebody who has not signed in.
+    pub fn nobody(&self) -> Caller {
+        Caller { credential: None, ..self.machine.clone() }
+    }
+
+    /// Somebody with this bearer token.
+    pub fn bearer(&self, token: &str) -> Caller {
+        let credential = Some(("authorization".to_owned(), format!("Bearer {token}")));
+        Caller { credential, ..self.machine.clone() }
+    }
+
+    /// The same people, asking at another address.
+    pub fn at(&self, base: String) -> Caller {
+        Caller { client: self.client.clone(), base, credential: None }
+    }
+
+    /// Makes a guide.
+    pub async fn put_guide(&self, mobile: &str, name: &str) {
+        self.machine.post("/open-api/guides", &json!({"mobile": mobile, "name": name})).await.ok();
+    }
+
+    /// Makes a task of today with these guides.
+    pub async fn put_task(&self, task_no: &str, guides: &[&str]) {
+        let body = json!({
+            "title": "晨光古城徒步", "venue": "东门广场", "startsAt": START, "endsAt": START + 7_200_000, "guideMobiles": guides,
+        });
+        self.machine.put(&format!("/open-api/tasks/{task_no}"), &body).await.ok();
+    }
+
+    /// Puts an order.
+    pub async fn put_order(&self, order_no: &str, order: &Order) {
+        self.machine.put(&format!("/open-api/orders/{order_no}"), &order.body).await.ok();
+    }
+
+    /// A one-time sign-in token for the account of a number.
+    pub async fn link_token(&self, mobile: &str) -> String {
+        let app = self.server.app();
+        let mobile = Mobile::parse(mobile).unwrap();
+        let account = store::account_by_mobile(&app.db, TenantId(1), &mobile).await.unwrap().unwrap();
+        link::make(app, &account).await.unwrap().expose().to_owned()
+    }
+
+    /// The account of a number, signed in.
+    pub async fn sign_in(&self, mobile: &str) -> Caller {
+        let token = self.link_token(mobile).await;
+        let signed_in = self.nobody().post("/api/auth/sign-in-link", &json!({"token": token})).await.ok();
+        self.bearer(signed_in["token"].as_str().unwrap())
+    }
+
+    /// The guide of task T1, signed in.
+    pub async fn guide(&self) -> Caller {
+        self.sign_in("13900000001").await
+    }
+
+    /// The visitor of [`Order::paid`], signed in.
+    pub async fn visitor(&self) -> Caller {
+        self.sign_in("13800000001").await
+    }
+
+    /// An admin, signed in by password.
+    pub async fn admin(&self) -> Caller {
+        let made = create::admin(self.server.app(), TenantId(1), "boss", None, None).await.unwrap().unwrap();
+        let body = json!({"username": "boss", "password": made.expose()});
+        let signed_in = self.nobody().post("/api/auth/login", &body).await.ok();
+        self.bearer(signed_in["token"].as_str().unwrap())
+    }
+
+    /// Puts [`Order::paid`] under a number, and gives the visitor's code for it.
+    pub async fn paid_order_with_code(&self, order_no: &str) -> String {
+        self.put_order(order_no, &Order::paid()).await;
+        let answer = self.visitor().await.verify_code(order_no).await.ok();
+        answer["verifyCode"].as_str().unwrap().to_owned()
+    }
+
+    /// The database, beside the server: to look, and to stand in its way.
+    pub async fn database(&self) -> SqlitePool {
+        SqlitePool::connect(&format!("sqlite://{}", self.database_file().display())).await.unwrap()
+    }
+
+    /// The database's file.
+    pub fn database_file(&self) -> std::path::PathBuf {
+        self.folder.path().join("guidepost.db")
+    }
+
+    /// An order's status in the database.
+    pub async fn status(&self, order_no: &str) -> String {
+        let row = sqlx::query("SELECT status FROM booking_order WHERE order_no = ?").bind(order_no);
+        row.fetch_one(&self.database().await).await.unwrap().get("status")
+    }
+
+    /// The audit's results for an order, in order.
+    pub async fn results(&self, order_no: &str) -> Vec<i64> {
+        let rows = sqlx::query(
+            "SELECT r.result FROM redemption r JOIN booking_order o ON o.id = r.order_id WHERE o.order_no = ? ORDER BY r.id",
+        );
+        let rows = rows.bind(order_no).fetch_all(&self.database().await).await.unwrap();
+        rows.iter().map(|row| row.get("result")).collect()
+    }
+}

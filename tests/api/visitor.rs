@@ -1,0 +1,71 @@
+//! The visitor's side: own orders and their codes.
+
+use api_tests::{Order, START, Venue};
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_code_comes_until_it_runs_out_and_asking_does_not_stretch_it() {
+    let venue = Venue::open().await;
+    venue.random.next([483_921, 483_921, 725_310]);
+    venue.put_order("BK1", &Order::paid()).await;
+    let (phone, tablet) = (venue.visitor().await, venue.visitor().await);
+    let first = json!({"orderNo": "BK1", "verifyCode": "483921", "serverTime": START, "expireTime": START + 60_000});
+    assert_eq!(phone.verify_code("BK1").await.ok(), first);
+    venue.clock.advance(Duration::from_millis(59_999));
+    let later =
+        json!({"orderNo": "BK1", "verifyCode": "483921", "serverTime": START + 59_999, "expireTime": START + 60_000});
+    assert_eq!(tablet.verify_code(" bk1%20").await.ok(), later);
+    venue.clock.advance(Duration::from_millis(1));
+    let next =
+        json!({"orderNo": "BK1", "verifyCode": "725310", "serverTime": START + 60_000, "expireTime": START + 120_000});
+    assert_eq!(phone.verify_code("BK1").await.ok(), next);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_life_of_a_code_is_a_setting() {
+    let venue = Venue::open_with(|config| config.verify_code.ttl = 5).await;
+    venue.put_order("BK1", &Order::paid()).await;
+    assert_eq!(venue.visitor().await.verify_code("BK1").await.ok()["expireTime"], START + 5_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_elses_order_and_no_order_have_one_answer() {
+    let venue = Venue::open().await;
+    venue.put_order("BK1", &Order::paid()).await;
+    venue.put_order("BK2", &Order::paid().with("mobile", "13800000002")).await;
+    let visitor = venue.visitor().await;
+    let unknown = visitor.verify_code("NOWHERE").await;
+    unknown.refused(404, 2001);
+    assert_eq!(visitor.verify_code("BK2").await.text, unknown.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_paid_order_has_a_code() {
+    let venue = Venue::open().await;
+    for status in ["pending_payment", "refunding", "refunded", "cancelled"] {
+        venue.put_order(status, &Order::paid().with("status", status)).await;
+        let data = venue.visitor().await.verify_code(status).await.refused(409, 2002);
+        assert_eq!(data, json!({"status": status, "consumedAt": null}), "a visitor is not told who and where");
+    }
+    let code = venue.paid_order_with_code("BK1").await;
+    venue.guide().await.redeem("BK1", &code).await.ok();
+    let data = venue.visitor().await.verify_code("BK1").await.refused(409, 2002);
+    assert_eq!(data, json!({"status": "consumed", "consumedAt": START}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_sees_their_own_orders_alone() {
+    let venue = Venue::open().await;
+    venue.put_order("BK2", &Order::paid().with("visitAt", START + 1)).await;
+    venue.put_order("BK1", &Order::paid().with("taskNo", json!(null))).await;
+    venue.put_order("BK3", &Order::paid().with("mobile", "13800000002")).await;
+    let orders = venue.visitor().await.get("/app-api/team/booking/booking/list").await.ok();
+    assert_eq!(
+        orders,
+        json!([
+            {"orderNo": "BK1", "visitorName": "张伟", "partySize": 4, "visitAt": START, "status": "paid", "consumedAt": null, "title": null, "venue": null},
+            {"orderNo": "BK2", "visitorName": "张伟", "partySize": 4, "visitAt": START + 1, "status": "paid", "consumedAt": null, "title": "晨光古城徒步", "venue": "东门广场"},
+        ])
+    );
+}
