@@ -1,0 +1,98 @@
+//! The Debian packages that building and testing need, and how they get onto the machine.
+
+use crate::process::{outcome, output, program, root, run, shown};
+use anyhow::bail;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// To build the app, and to show it: the screens are in Chinese first.
+pub(crate) const TO_RUN: &[&str] = &[
+    "build-essential",       // a C and C++ compiler: SQLite, ring, zxing-cpp
+    "cmake",                 // zxing-cpp
+    "libclang-dev",          // the camera's bindings are made when building
+    "libwebkit2gtk-4.1-dev", // the window
+    "pkg-config",            // finds the window's libraries
+    "fonts-noto-cjk",        // Chinese text
+];
+
+/// To test besides.
+pub(crate) const TO_TEST: &[&str] = &[
+    "chromium",          // the visitor's page
+    "dbus-x11",          // a session bus for the window
+    "fonts-dejavu-core", // Latin text
+    "git",               // copies of the tree for the controls
+    "openbox",           // full screen needs a window manager
+    "webkit2gtk-driver", // drives the window
+    "xauth",
+    "xdotool", // real keys
+    "xvfb",    // a display
+];
+
+/// Installs what is missing of these, or says how.
+pub(crate) fn install(wanted: &[&str]) -> anyhow::Result<()> {
+    let mut query = program("dpkg-query", root());
+    query.args(["--show", "--showformat=${binary:Package} ${Status}\n"]).args(wanted);
+    // It fails for packages that it has never heard of: they are missing from its answer as well.
+    let Ok(answer) = outcome(&mut query) else {
+        println!("This is no Debian, so nothing is installed here. Needed are what Debian calls: {}", wanted.join(" "));
+        return Ok(());
+    };
+    let missing = missing(&String::from_utf8_lossy(&answer.stdout), wanted);
+    if missing.is_empty() {
+        println!("all {} Debian packages are installed", wanted.len());
+        return Ok(());
+    }
+    let mut update = apt_get();
+    update.arg("update");
+    let mut install = apt_get();
+    install.args(["install", "--yes", "--no-remove", "--no-install-recommends"]).args(&missing);
+    if !is_root()? {
+        bail!(
+            "these Debian packages are missing: {}\nTo install them:\n\n  sudo apt-get update && sudo {}\n",
+            missing.join(" "),
+            shown(&install),
+        );
+    }
+    println!("installing Debian packages: {}", missing.join(" "));
+    run(&mut update)?;
+    run(&mut install)
+}
+
+fn apt_get() -> Command {
+    let mut command = program("apt-get", root());
+    // Another installation may be under way on a machine that has just started.
+    command.env("DEBIAN_FRONTEND", "noninteractive").args(["--quiet", "--option=DPkg::Lock::Timeout=300"]);
+    command
+}
+
+fn is_root() -> anyhow::Result<bool> {
+    Ok(output(program("id", root()).arg("-u"))?.trim_ascii() == b"0")
+}
+
+/// What `dpkg-query` does not call installed. It names a package as `libfoo:amd64` where several architectures may be.
+fn missing<'a>(answer: &str, wanted: &[&'a str]) -> Vec<&'a str> {
+    let installed: BTreeSet<&str> = answer
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, status)| status.ends_with(" ok installed"))
+        .map(|(package, _)| package.split(':').next().unwrap_or(package))
+        .collect();
+    wanted.iter().copied().filter(|package| !installed.contains(package)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_removed_half_installed_or_unknown_is_missing() {
+        let answer = "cmake install ok installed\n\
+            xvfb deinstall ok config-files\n\
+            libclang-dev:amd64 install ok installed\n\
+            libclang-dev:i386 deinstall ok config-files\n\
+            openbox install ok unpacked\n\
+            xauth hold ok installed\n";
+        let wanted = ["cmake", "xvfb", "libclang-dev", "openbox", "xauth", "never-heard-of"];
+        assert_eq!(missing(answer, &wanted), ["xvfb", "openbox", "never-heard-of"]);
+    }
+}
