@@ -1,15 +1,21 @@
 //! The description of the HTTP interface, made from the handlers.
 
 use axum::Json;
-use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
+use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
+use wire::api::{BadField, OrderState, RetryAfter};
+
+/// What stands above the routes: the title, and the `data` of errors.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "Guidepost", description = "The front desk of a venue: visitors' codes and their redemption, exactly once."),
+    components(schemas(BadField, OrderState, RetryAfter))
+)]
+struct Description;
 
 /// What stands above the routes.
 pub(crate) fn description() -> OpenApi {
-    let info = InfoBuilder::new()
-        .title("Guidepost")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("The front desk of a venue: visitors' codes and their redemption, exactly once."));
-    OpenApiBuilder::new().info(info.build()).build()
+    Description::openapi()
 }
 
 /// The whole description, for the generator of the pages' types.
