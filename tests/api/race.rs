@@ -23,13 +23,22 @@ async fn of_100_simultaneous_redemptions_one_succeeds() {
     }
 
     let barrier = Arc::new(Barrier::new(GUIDES));
-    let attempts = guides.into_iter().map(|guide| {
-        let (barrier, code) = (barrier.clone(), code.clone());
-        tokio::spawn(async move {
-            barrier.wait().await;
-            guide.redeem("BK1", &code).await.code()
+    let blocker = venue.database().await.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let attempts: Vec<_> = guides
+        .into_iter()
+        .map(|guide| {
+            let (barrier, code) = (barrier.clone(), code.clone());
+            tokio::spawn(async move {
+                barrier.wait().await;
+                guide.redeem("BK1", &code).await.code()
+            })
         })
-    });
+        .collect();
+    // Nobody may write until all have arrived, so that as many as can be have looked at status and code by then.
+    while venue.server.app().tasks.len() < GUIDES {
+        tokio::task::yield_now().await;
+    }
+    blocker.rollback().await.unwrap();
     let mut answers = BTreeMap::<i64, usize>::new();
     for answer in join_all(attempts).await {
         *answers.entry(answer.unwrap()).or_default() += 1;
