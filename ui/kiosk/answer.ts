@@ -12,7 +12,7 @@ export interface AnswerView {
   tone: Tone;
   sign: Sign;
   big: string;
-  lines: { key: string; label?: string; value: string; strong?: boolean }[];
+  lines: { key: string; label?: string; value: string; strong?: boolean; whole?: boolean }[];
   say: string;
 }
 
@@ -56,7 +56,7 @@ export function describe(screen: Screen, context: AnswerContext): AnswerView | n
         sign: "tick",
         big: people,
         lines,
-        say: t("kiosk.admitted.say", { n: people, name: screen.visitorName }),
+        say: t("kiosk.admitted.say", { people, name: screen.visitorName }),
       };
     }
     case "already_redeemed": {
@@ -121,7 +121,7 @@ export function describe(screen: Screen, context: AnswerContext): AnswerView | n
       const away = t(`kiosk.cannotCheck.${screen.away}`);
       const lines: AnswerView["lines"] = [
         { key: "away", value: away, strong: true },
-        { key: "next", value: t("kiosk.cannotCheck.next") },
+        { key: "next", value: t("kiosk.cannotCheck.next"), whole: true },
       ];
       if (screen.orderTail !== null) {
         lines.push({ key: "tail", label: t("kiosk.cannotCheck.tail"), value: screen.orderTail });

@@ -111,6 +111,8 @@ export function browserHost(): Host {
     subscribe: async (on) => {
       await call("subscribe");
       listeners.push(on);
+      on({ type: "session", guide });
+      on({ type: "link", away: null });
       on({ type: "source", health: { name: "HD Pro Webcam", state: "live" } });
     },
     tasks: async () => {
@@ -164,8 +166,8 @@ export function browserHost(): Host {
     cameras: async () => {
       await call("cameras");
       return [
-        { index: 0, name: "HD Pro Webcam" },
-        { index: 2, name: "Integrated Camera" },
+        { kind: "camera", index: 0, name: "HD Pro Webcam" },
+        { kind: "camera", index: 2, name: "Integrated Camera" },
       ];
     },
     chooseSource: async (choice) => {
@@ -193,7 +195,6 @@ export function browserHost(): Host {
       frame += 1;
       return { seq: frame, jpeg: await picture(frame) };
     },
-    rearm: () => call("rearm"),
   };
 }
 

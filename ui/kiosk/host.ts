@@ -11,10 +11,7 @@ export type Settings = Schemas["Settings"];
 export type SourceChoice = Schemas["SourceChoice"];
 export type CommandError = Schemas["CommandError"];
 
-export interface Camera {
-  index: number;
-  name: string;
-}
+export type Camera = Extract<SourceChoice, { kind: "camera" }>;
 
 /** A frame of the live picture. */
 export interface Frame {
@@ -25,7 +22,7 @@ export interface Frame {
 /** The shell. Its promises are rejected with a {@link CommandError}. */
 export interface Host {
   info(): Promise<KioskInfo>;
-  /** Events come in the order in which things happen, from now on. */
+  /** How things stand (session, link, source), then what happens, in the order in which it happens. */
   subscribe(on: (event: KioskEvent) => void): Promise<void>;
   /** Today's tasks of the guide who is signed in. */
   tasks(): Promise<TaskView[]>;
@@ -40,8 +37,6 @@ export interface Host {
   openVisitorPage(orderNo: string): Promise<void>;
   /** The newest frame, if there is a newer one than `after`. */
   nextPreview(after: number): Promise<Frame | null>;
-  /** An answer has left the screen: codes may be read again. */
-  rearm(): Promise<void>;
 }
 
 /** What a rejected command carries; anything else that is thrown is the app's own fault. */
@@ -76,7 +71,6 @@ const tauriHost: Host = {
   signOut: () => invoke("sign_out"),
   openVisitorPage: (orderNo) => invoke("open_visitor_page", { orderNo }),
   nextPreview: async (after) => readFrame(await invoke<ArrayBuffer>("next_preview", { after })),
-  rearm: () => invoke("rearm"),
 };
 
 /** The shell this page runs in; `null` in a bare browser, where nothing can be redeemed. */

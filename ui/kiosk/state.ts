@@ -138,11 +138,6 @@ export function deadline(screen: Screen): number | null {
   return "until" in screen ? screen.until : null;
 }
 
-/** An answer or a wait for one: after it the scanner has to be armed again. */
-export function isAnswer(kind: ScreenKind): boolean {
-  return kind !== "ready" && kind !== "out_of_order" && kind !== "signed_out" && kind !== "by_hand";
-}
-
 /** What a touch may leave: answers that stand, and a "cannot check" that nothing known holds. */
 export function canTouchAway(kiosk: Kiosk): boolean {
   switch (kiosk.screen.kind) {

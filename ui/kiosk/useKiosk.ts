@@ -4,7 +4,7 @@ import type { Host, KioskInfo, Settings, SourceChoice, TaskView } from "./host";
 import { commandError } from "./host";
 import { parseOrderNo, parseVerifyCode } from "../shared/numbers";
 import { play, soundOf } from "./sounds";
-import { deadline, type Event, initial, isAnswer, type Kiosk, step } from "./state";
+import { deadline, type Event, initial, type Kiosk, step } from "./state";
 
 /** Progress and clock are asked for again so often, in milliseconds: other kiosks redeem too. */
 const REFRESH = 20_000;
@@ -58,10 +58,6 @@ export function useKiosk(options: KioskOptions) {
       const sound = soundOf(after.screen.kind);
       if (sound) play(sound);
     }
-    if (isAnswer(before.screen.kind) && !isAnswer(after.screen.kind)) {
-      // The shell reads on by itself in any case; this tells it that the answer is off the screen.
-      host.rearm().catch(() => undefined);
-    }
     clearTimeout(timer);
     const until = deadline(after.screen);
     if (until !== null) {
@@ -103,10 +99,7 @@ export function useKiosk(options: KioskOptions) {
           loadInfo().catch(() => undefined);
         }
       });
-      const guide = info.value?.guide ?? null;
-      dispatch({ type: "host", event: { type: "session", guide } });
       startFailed.value = false;
-      await loadTasks();
     } catch {
       startFailed.value = true;
       setTimeout(() => {

@@ -123,7 +123,7 @@ export const kiosk: Kiosk = {
   },
   admitted: {
     momentAgo: "Let in a moment ago",
-    say: "Come in, {n}, {name}",
+    say: "Come in, {people}, {name}",
   },
   alreadyRedeemed: {
     big: "Already redeemed",

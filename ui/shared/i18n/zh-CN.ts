@@ -107,7 +107,7 @@ export const kiosk = {
   },
   admitted: {
     momentAgo: "刚刚已入场",
-    say: "请进，{n} 人，{name}",
+    say: "请进，{people}，{name}",
   },
   alreadyRedeemed: {
     big: "已核销",
