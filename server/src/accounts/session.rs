@@ -49,8 +49,11 @@ pub(crate) async fn find(app: &App, token: &str) -> Result<Option<Session>, DbEr
     if now >= row.expires_at || now - row.last_used_at >= idle {
         return Ok(None);
     }
-    if now - row.last_used_at >= MINUTE {
-        store::touch_session(&app.db, &hash, now).await?;
+    if now - row.last_used_at >= MINUTE
+        && let Err(error) = store::touch_session(&app.db, &hash, now).await
+    {
+        // The session then ends sooner; that must not stop what a reader asks for.
+        tracing::warn!(%error, "the use of a session could not be noted");
     }
     Ok(Some(Session {
         tenant: row.account.tenant,

@@ -8,7 +8,10 @@ use wire::api::{BadField, OrderState, RetryAfter};
 /// What stands above the routes: the title, and the `data` of errors.
 #[derive(utoipa::OpenApi)]
 #[openapi(
-    info(title = "Guidepost", description = "The front desk of a venue: visitors' codes and their redemption, exactly once."),
+    info(
+        title = "Guidepost",
+        description = "The front desk of a venue: visitors' codes and their redemption, exactly once."
+    ),
     components(schemas(BadField, OrderState, RetryAfter))
 )]
 struct Description;
