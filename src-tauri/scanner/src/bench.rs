@@ -20,6 +20,9 @@ struct Cost {
     worst: Duration,
 }
 
+/// What takes longer is measured once.
+const LONG: Duration = Duration::from_millis(300);
+
 const WAYS: [(&str, Read); 3] = [("live", live), ("still", still), ("rqrr alone", rqrr_alone)];
 
 fn live(luma: &Luma) -> (Vec<String>, Cost) {
@@ -49,6 +52,18 @@ fn whole(luma: &Luma, read: fn(&Luma) -> Vec<String>) -> (Vec<String>, Cost) {
     (texts, Cost { usual: cost, worst: cost })
 }
 
+/// The cheapest of three, unless it takes long: what else the machine does is not the decoder's cost.
+fn best(read: Read, luma: &Luma) -> (Vec<String>, Cost) {
+    let (texts, mut cost) = read(luma);
+    if cost.worst < LONG {
+        for _ in 0..2 {
+            let (_, again) = read(luma);
+            cost = Cost { usual: cost.usual.min(again.usual), worst: cost.worst.min(again.worst) };
+        }
+    }
+    (texts, cost)
+}
+
 /// A folder's pictures with what is in them; `None` where the folder does not say.
 struct Folder {
     name: String,
@@ -63,16 +78,16 @@ pub(crate) fn run(folders: &[PathBuf], out: &mut impl Write) -> anyhow::Result<(
         "{:<18}{:<12}{:>6}{:>9}{:>7}{:>8}{:>11}{:>9}{:>10}",
         "folder", "decoder", "files", "correct", "wrong", "missed", "median ms", "p95 ms", "worst ms"
     )?;
-    let mut photographs = [Tally::default(), Tally::default(), Tally::default()];
+    let mut totals = [Tally::default(), Tally::default(), Tally::default()];
     let mut several = 0;
     for path in folders {
         let folder = load(path)?;
         several += usize::from(folder.has_truth);
-        for ((way, read), sum) in WAYS.iter().zip(&mut photographs) {
+        for ((way, read), sum) in WAYS.iter().zip(&mut totals) {
             let mut tally = Tally::default();
             for (file, truth) in &folder.pictures {
                 let luma = pictures::read_luma(file).with_context(|| file.display().to_string())?;
-                let (texts, cost) = read(&luma);
+                let (texts, cost) = best(*read, &luma);
                 tally.count(&texts, truth.as_deref(), folder.has_truth, cost);
             }
             tally.print(&folder.name, way, folder.has_truth, out)?;
@@ -82,14 +97,14 @@ pub(crate) fn run(folders: &[PathBuf], out: &mut impl Write) -> anyhow::Result<(
         }
     }
     if several > 1 {
-        for ((way, _), sum) in WAYS.iter().zip(&photographs) {
+        for ((way, _), sum) in WAYS.iter().zip(&totals) {
             sum.print("all with answers", way, true, out)?;
         }
     }
     for (way, read) in WAYS {
         let mut tally = Tally::default();
         for seed in 0..20 {
-            let (texts, cost) = read(&empty_frame(seed));
+            let (texts, cost) = best(read, &empty_frame(seed));
             tally.count(&texts, None, false, cost);
         }
         tally.print("empty 1280x720", way, false, out)?;

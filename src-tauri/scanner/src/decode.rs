@@ -4,12 +4,18 @@ mod binary;
 
 use crate::{Luma, guard};
 use binary::Binary;
+use std::cell::OnceCell;
 use std::time::{Duration, Instant};
-use zxingcpp::{BarcodeFormat, BarcodeReader, ImageFormat, ImageView, TextMode};
+use zxingcpp::{BarcodeFormat, BarcodeReader, Binarizer, ImageFormat, ImageView, TextMode};
 
 /// First stage: zxing-cpp with its default options (inverted, mirrored, turned, any number of symbols), QR codes only.
 pub fn main_stage(luma: &Luma) -> Vec<String> {
-    let reader = BarcodeReader::new().formats([BarcodeFormat::QRCodeModel2]).text_mode(TextMode::Plain);
+    read_with(luma, Binarizer::LocalAverage)
+}
+
+fn read_with(luma: &Luma, binarizer: Binarizer) -> Vec<String> {
+    let reader =
+        BarcodeReader::new().formats([BarcodeFormat::QRCodeModel2]).text_mode(TextMode::Plain).binarizer(binarizer);
     let Ok(view) = ImageView::from_slice(luma.pixels(), luma.width(), luma.height(), ImageFormat::Lum) else {
         return Vec::new();
     };
@@ -57,9 +63,53 @@ const RADIUS: usize = 12;
 /// How much darker than its surroundings a black pixel is.
 const MARGIN: i64 = 4;
 
-/// Still pictures: there is time.
+/// Still pictures: there is time. Both stages always; where they find nothing, the picture is tried in other forms until
+/// one of them is read.
 pub fn still(luma: &Luma) -> Vec<String> {
-    unique(main_stage(luma).into_iter().chain(rescue_stage(luma, STILL_BUDGET)))
+    let texts = unique(main_stage(luma).into_iter().chain(rescue_stage(luma, STILL_BUDGET)));
+    if texts.is_empty() { second_looks(luma) } else { texts }
+}
+
+/// Above this many pixels a picture is not enlarged: its modules are large enough, and it would take seconds.
+const ENLARGE_UP_TO: usize = 3_000_000;
+
+/// Every form is general: each undoes one kind of harm that light, lens, screen or distance does.
+fn second_looks(luma: &Luma) -> Vec<String> {
+    let area = luma.width() * luma.height();
+    let enlarged = OnceCell::new();
+    let enlarged = || {
+        let make = || if area <= ENLARGE_UP_TO { luma.scaled(2.0) } else { None };
+        enlarged.get_or_init(make).as_ref()
+    };
+    let main = |form: Option<&Luma>| form.map(main_stage).unwrap_or_default();
+    let rescue = |form: Option<&Luma>| form.map(|form| rescue_stage(form, STILL_BUDGET)).unwrap_or_default();
+    let above = |threshold: u8| luma.map(|p| if p < threshold { 0 } else { 255 });
+    // In the order of how often they help, measured.
+    let looks: [&dyn Fn() -> Vec<String>; 16] = [
+        // Far away: modules of one and a half pixels.
+        &|| main(enlarged()),
+        // Glare, shadow, a dim screen.
+        &|| main(Some(&local_threshold(luma, RADIUS, MARGIN))),
+        &|| rescue(enlarged()),
+        // Out of focus, or in motion.
+        &|| main(luma.sharpened(3.0, 4.0).as_ref()),
+        &|| main(enlarged().and_then(|form| form.sharpened(3.0, 4.0)).as_ref()),
+        &|| rescue(luma.sharpened(1.5, 2.0).as_ref()),
+        // The noise of little light; the pattern of a screen's pixels.
+        &|| main(luma.blurred(1.0).map(|form| local_threshold(&form, 2 * RADIUS, MARGIN)).as_ref()),
+        &|| main(luma.blurred(1.5).as_ref()),
+        &|| main(luma.scaled(0.5).as_ref()),
+        &|| main(luma.scaled(1.0 / 3.0).as_ref()),
+        // Two brightnesses and a wide margin of neither.
+        &|| read_with(luma, Binarizer::GlobalHistogram),
+        &|| main(Some(&above(70))),
+        &|| main(Some(&above(100))),
+        &|| main(Some(&above(150))),
+        &|| main(Some(&above(200))),
+        // zxing-cpp reads white on black by itself, rqrr does not.
+        &|| rescue(Some(&luma.map(|p| 255 - p))),
+    ];
+    looks.iter().map(|look| look()).find(|texts| !texts.is_empty()).unwrap_or_default()
 }
 
 /// Black where a pixel is darker than its surroundings by a margin.

@@ -19,6 +19,11 @@ pub struct Broken;
 /// # Errors
 /// [`Broken`] for everything that does not hold a picture.
 pub fn luma(jpeg: &[u8]) -> Result<Luma, Broken> {
+    // The second try is for cameras that leave the Huffman tables out.
+    decode(jpeg).or_else(|| decode(&complete(jpeg)?)).ok_or(Broken)
+}
+
+fn decode(jpeg: &[u8]) -> Option<Luma> {
     let options = DecoderOptions::default()
         .set_strict_mode(false)
         .set_max_width(MAX_SIDE)
@@ -32,7 +37,6 @@ pub fn luma(jpeg: &[u8]) -> Result<Luma, Broken> {
         Luma::new(pixels, usize::from(info.width), usize::from(info.height))
     })
     .flatten()
-    .ok_or(Broken)
 }
 
 /// The JPEG as any viewer can read it: without what stands behind its end, with the standard Huffman tables where the
@@ -125,4 +129,108 @@ fn standard_tables() -> Vec<u8> {
         segment.extend_from_slice(values);
     }
     segment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A brightness ramp, by a baseline encoder with standard tables; noise of its own in the lowest bits.
+    fn picture() -> (Vec<u8>, Vec<u8>) {
+        let gray: Vec<u8> = (0..64 * 48).map(|i| ((i % 64) * 3 + i / 64) as u8).collect();
+        let mut jpeg = Vec::new();
+        jpeg_encoder::Encoder::new(&mut jpeg, 95).encode(&gray, 64, 48, jpeg_encoder::ColorType::Luma).unwrap();
+        (gray, jpeg)
+    }
+
+    fn segments_without(jpeg: &[u8], marker: u8) -> Vec<u8> {
+        let mut kept = jpeg[..2].to_vec();
+        let mut at = 2;
+        while jpeg[at + 1] != 0xda {
+            let next = at + 2 + usize::from(u16::from_be_bytes([jpeg[at + 2], jpeg[at + 3]]));
+            if jpeg[at + 1] != marker {
+                kept.extend_from_slice(&jpeg[at..next]);
+            }
+            at = next;
+        }
+        kept.extend_from_slice(&jpeg[at..]);
+        kept
+    }
+
+    fn assert_like(luma: &Luma, gray: &[u8]) {
+        let off = luma.pixels().iter().zip(gray).map(|(a, b)| a.abs_diff(*b)).max();
+        assert!(luma.pixels().len() == gray.len() && off < Some(12), "off by {off:?}");
+    }
+
+    #[test]
+    fn brightness_of_grey_and_of_colour_jpegs() {
+        let (gray, jpeg) = picture();
+        assert_like(&luma(&jpeg).unwrap(), &gray);
+        let rgb: Vec<u8> = gray.iter().flat_map(|&y| [y, y, y]).collect();
+        let mut color = Vec::new();
+        jpeg_encoder::Encoder::new(&mut color, 95).encode(&rgb, 64, 48, jpeg_encoder::ColorType::Rgb).unwrap();
+        assert_like(&luma(&color).unwrap(), &gray);
+    }
+
+    #[test]
+    fn bytes_behind_the_end_do_no_harm_and_are_cut_off() {
+        let (gray, jpeg) = picture();
+        let mut buffer = jpeg.clone();
+        buffer.extend([0; 500]);
+        // What an older, longer frame left in the buffer.
+        buffer.extend_from_slice(&jpeg[jpeg.len() / 2..]);
+        assert_like(&luma(&buffer).unwrap(), &gray);
+        assert_eq!(complete(&buffer), Some(jpeg));
+    }
+
+    #[test]
+    fn huffman_tables_that_a_camera_leaves_out_are_put_back() {
+        let (gray, _) = picture();
+        let rgb: Vec<u8> = gray.iter().flat_map(|&y| [y, 255 - y, y / 2]).collect();
+        let mut jpeg = Vec::new();
+        jpeg_encoder::Encoder::new(&mut jpeg, 95).encode(&rgb, 64, 48, jpeg_encoder::ColorType::Rgb).unwrap();
+        let bare = segments_without(&jpeg, 0xc4);
+        assert!(bare.len() < jpeg.len());
+        let whole = complete(&bare).unwrap();
+        assert_eq!(
+            image::load_from_memory(&whole).unwrap().to_rgb8(),
+            image::load_from_memory(&jpeg).unwrap().to_rgb8(),
+            "the tables are those of the standard"
+        );
+        assert_eq!(luma(&bare).unwrap(), luma(&jpeg).unwrap(), "and decoding does not need them");
+    }
+
+    #[test]
+    fn a_picture_without_its_end_is_not_whole() {
+        let (_, jpeg) = picture();
+        assert!((0..jpeg.len()).all(|len| complete(&jpeg[..len]).is_none()));
+        assert_eq!(complete(&jpeg).as_deref(), Some(jpeg.as_slice()));
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_or_a_picture_but_never_a_panic() {
+        let (_, jpeg) = picture();
+        for bad in [&b""[..], &[0xff, 0xd8], &[0; 3000], &jpeg[..jpeg.len() / 8]] {
+            assert_eq!(luma(bad), Err(Broken));
+        }
+        let mut noise = 1u32;
+        for round in 0..500 {
+            let mut bytes = jpeg.clone();
+            for _ in 0..=round % 20 {
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let at = (noise >> 8) as usize % bytes.len();
+                bytes[at] = noise as u8;
+            }
+            let _ = luma(&bytes);
+            let _ = complete(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_header_that_promises_gigabytes_is_refused() {
+        let (_, mut jpeg) = picture();
+        let size = jpeg.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap() + 5;
+        jpeg[size..size + 4].copy_from_slice(&[0xff; 4]);
+        assert_eq!(luma(&jpeg), Err(Broken));
+    }
 }

@@ -1,5 +1,7 @@
 //! Brightness, one byte a pixel: all that decoding needs of a frame.
 
+use image::{GrayImage, imageops};
+
 /// A brightness image, row by row without gaps.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Luma {
@@ -42,16 +44,34 @@ impl Luma {
         Self { pixels, width: self.width, height: self.height }
     }
 
-    /// Made larger or smaller, smoothly.
+    /// Made larger or smaller, smoothly. `None` when nothing would be left.
     pub(crate) fn scaled(&self, factor: f32) -> Option<Self> {
         let size = |side: usize| (side as f32 * factor).round() as u32;
         let (width, height) = (size(self.width), size(self.height));
         if width == 0 || height == 0 {
             return None;
         }
-        let image = image::GrayImage::from_raw(self.width as u32, self.height as u32, self.pixels.clone())?;
-        let scaled = image::imageops::resize(&image, width, height, image::imageops::FilterType::Triangle);
+        let scaled = imageops::resize(&self.as_image()?, width, height, imageops::FilterType::Triangle);
         Self::new(scaled.into_raw(), width as usize, height as usize)
+    }
+
+    /// Softened by about `radius` pixels.
+    pub(crate) fn blurred(&self, radius: f32) -> Option<Self> {
+        Some(self.with_pixels(imageops::fast_blur(&self.as_image()?, radius).into_raw()))
+    }
+
+    /// Differences over about `radius` pixels made `strength` times stronger.
+    pub(crate) fn sharpened(&self, radius: f32, strength: f32) -> Option<Self> {
+        let soft = self.blurred(radius)?;
+        let sharpen = |(&p, &soft): (&u8, &u8)| {
+            let (p, soft) = (f32::from(p), f32::from(soft));
+            (p + strength * (p - soft)).clamp(0.0, 255.0) as u8
+        };
+        Some(self.with_pixels(self.pixels.iter().zip(&soft.pixels).map(sharpen).collect()))
+    }
+
+    fn as_image(&self) -> Option<GrayImage> {
+        GrayImage::from_raw(self.width as u32, self.height as u32, self.pixels.clone())
     }
 }
 

@@ -5,7 +5,7 @@
 //! itself. The number of such threads is bounded, since each may hold the device.
 
 use super::{Frame, FrameSource, Next, Pixels};
-use crate::SourceState;
+use crate::{SourceState, guard};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -261,14 +261,15 @@ impl Worker {
         });
         let shared = Arc::clone(&worker);
         std::thread::Builder::new().name("camera".into()).spawn(move || {
-            let run = std::panic::AssertUnwindSafe(|| {
+            let run = || {
                 let mut device = make();
                 if let Err(error) = shared.run(&mut device) {
                     // Said before the device is dropped, since that may hang as well.
                     shared.fail(error);
                 }
-            });
-            if std::panic::catch_unwind(run).is_err() {
+            };
+            // nokhwa panics on some errors instead of returning them, and when a stream cannot be stopped.
+            if guard::catch("the camera's driver library", run).is_none() {
                 shared.fail(DeviceError::Other("the camera's driver library panicked".into()));
             }
             shared.lock().ended = true;

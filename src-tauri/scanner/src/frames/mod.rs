@@ -169,3 +169,64 @@ pub fn real_camera(index: u32, name: Option<String>) -> impl FrameSource {
     let shown = name.clone().unwrap_or_else(|| format!("camera {index}"));
     camera::Camera::new(shown, move || device::NokhwaDevice::new(index, name.clone()), camera::Limits::default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_brightness_of_yuyv_is_its_y_and_nothing_else() {
+        let data = vec![10, 99, 20, 98, 30, 97, 40, 96, 1, 2];
+        let luma = Pixels::Yuyv { data: data.clone(), width: 2, height: 2 }.luma().unwrap();
+        assert_eq!(luma.pixels(), [10, 20, 30, 40], "trailing bytes are cut off");
+        assert_eq!(Pixels::Yuyv { data, width: 4, height: 2 }.luma(), Err(Broken), "rows are missing");
+    }
+
+    #[test]
+    fn the_brightness_of_nv12_and_of_colours() {
+        let nv12 = Pixels::Gray { data: vec![1, 2, 3, 4, 128, 128], width: 2, height: 2 };
+        assert_eq!(nv12.luma().unwrap().pixels(), [1, 2, 3, 4]);
+        let rgb = Pixels::Rgb { data: vec![255, 255, 255, 0, 0, 0, 255, 0, 0, 0, 255, 0], width: 2, height: 2 };
+        assert_eq!(rgb.luma().unwrap().pixels(), [255, 0, 77, 149]);
+        assert_eq!(Pixels::Gray { data: vec![], width: 0, height: 0 }.luma(), Err(Broken));
+        assert_eq!(Pixels::Gray { data: vec![], width: usize::MAX, height: 2 }.luma(), Err(Broken));
+    }
+
+    #[test]
+    fn a_yuyv_preview_is_small_and_has_the_right_colours() {
+        // Left red, right blue, as BT.601 has them.
+        let (width, height) = (1280, 720);
+        let row: Vec<u8> =
+            (0..width / 2).flat_map(|pair| if pair < 320 { [76, 85, 76, 255] } else { [29, 255, 29, 107] }).collect();
+        let pixels = Pixels::Yuyv { data: row.repeat(height), width, height };
+        let preview = image::load_from_memory(&pixels.preview().unwrap()).unwrap().to_rgb8();
+        assert_eq!(preview.dimensions(), (640, 360));
+        let near = |x: u32, wanted: [u8; 3]| {
+            let got = preview.get_pixel(x, 100).0;
+            assert!(got.iter().zip(wanted).all(|(a, b)| a.abs_diff(b) < 30), "{got:?} is not {wanted:?}");
+        };
+        near(100, [255, 0, 0]);
+        near(500, [0, 0, 255]);
+    }
+
+    #[test]
+    fn a_cameras_own_jpeg_is_shown_as_it_is() {
+        let mut jpeg = Vec::new();
+        jpeg_encoder::Encoder::new(&mut jpeg, 90)
+            .encode(&[90; 64 * 48], 64, 48, jpeg_encoder::ColorType::Luma)
+            .unwrap();
+        let buffer: Vec<u8> = jpeg.iter().copied().chain([0; 100]).collect();
+        assert_eq!(Pixels::Jpeg(buffer.into()).preview().as_deref(), Some(jpeg.as_slice()));
+    }
+
+    #[test]
+    fn what_is_no_picture_has_no_preview() {
+        for pixels in [
+            Pixels::Jpeg(Arc::from([0u8; 100])),
+            Pixels::Yuyv { data: vec![0; 99], width: 640, height: 480 },
+            Pixels::Rgb { data: vec![], width: 0, height: 0 },
+        ] {
+            assert!(pixels.preview().is_none(), "{pixels:?}");
+        }
+    }
+}
