@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 use utoipa::OpenApi;
 use utoipa::ToSchema;
-use wire::api::{Entry, OrderStatus, TaskOrder, TaskView};
+use wire::api::{Entry, OrderStatus};
+#[cfg(test)]
+use wire::api::{TaskOrder, TaskView};
 use wire::{OrderNo, TaskNo};
 
 /// What the screen wants to know when it starts.

@@ -23,7 +23,7 @@ use bundled_server::BundledServer;
 use clap::Parser;
 use kiosk::Kiosk;
 use settings::SettingsStore;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,6 +64,7 @@ pub fn run() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()))
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     // One provider for all of TLS; the first one that is installed stays.
     let _ = rustls::crypto::ring::default_provider().install_default();

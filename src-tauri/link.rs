@@ -74,7 +74,7 @@ impl Link {
             if self.repeating.load(Ordering::Relaxed) > 0 {
                 continue;
             }
-            let away = client.probe(self.away()).await;
+            let away = client.probe().await;
             if self.repeating.load(Ordering::Relaxed) == 0 {
                 self.found(away);
             }
@@ -100,12 +100,12 @@ mod tests {
     #[tokio::test]
     async fn the_screen_hears_of_changes_alone_and_that_it_is_back() {
         let mut desk = Desk::open().await;
-        desk.server.set_ready(false);
+        desk.server.set_unready("database");
         desk.link.found(Some(Away::Network));
         desk.link.found(Some(Away::Network));
         assert_eq!(desk.next_event().await, KioskEvent::Link { away: Some(Away::Network) });
         assert_eq!(desk.next_event().await, KioskEvent::Link { away: Some(Away::Server) });
-        desk.server.set_ready(true);
+        desk.server.set_unready("");
         assert_eq!(desk.next_event().await, KioskEvent::Link { away: None });
     }
 }

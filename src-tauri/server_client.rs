@@ -133,17 +133,19 @@ impl ServerClient {
         self.call(self.request(Method::GET, &["api", "info"], caller).timeout(self.limits.one_try)).await
     }
 
-    /// `None`: the server can do its work. Otherwise what is away; `known` is what was away before.
-    pub(crate) async fn probe(&self, known: Option<Away>) -> Option<Away> {
+    /// `None`: the server can do its work. Otherwise what is away.
+    pub(crate) async fn probe(&self) -> Option<Away> {
         let ask = |path| {
             let url = self.url(&[path]);
             self.http.get(url).timeout(self.limits.one_try).send()
         };
         match ask("readyz").await {
             Ok(answer) if answer.status().is_success() => None,
-            // It answers that one of its two stores is away; which one, only a redemption tells.
-            Ok(_) if known == Some(Away::CodeService) => known,
-            Ok(_) => Some(Away::Server),
+            // It names the one of its two stores that does not answer.
+            Ok(answer) => Some(match answer.text().await {
+                Ok(what) if what.trim() == "code store" => Away::CodeService,
+                _ => Away::Server,
+            }),
             // A database that hangs holds readyz up, never healthz.
             Err(_) => Some(if ask("healthz").await.is_ok() { Away::Server } else { Away::Network }),
         }
@@ -270,13 +272,14 @@ mod tests {
     #[tokio::test]
     async fn a_probe_tells_network_from_server() {
         let desk = Desk::open().await;
-        desk.server.set_ready(true);
-        assert_eq!(desk.client.probe(Some(Away::Network)).await, None);
-        desk.server.set_ready(false);
-        assert_eq!(desk.client.probe(None).await, Some(Away::Server));
-        assert_eq!(desk.client.probe(Some(Away::CodeService)).await, Some(Away::CodeService));
+        desk.server.set_unready("");
+        assert_eq!(desk.client.probe().await, None);
+        desk.server.set_unready("database");
+        assert_eq!(desk.client.probe().await, Some(Away::Server));
+        desk.server.set_unready("code store");
+        assert_eq!(desk.client.probe().await, Some(Away::CodeService));
         let nobody = ServerClient::new(&testing::unused_address().await, testing::LIMITS).unwrap();
-        assert_eq!(nobody.probe(None).await, Some(Away::Network));
+        assert_eq!(nobody.probe().await, Some(Away::Network));
     }
 
     #[tokio::test]

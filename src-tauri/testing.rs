@@ -88,7 +88,8 @@ impl Asked {
 
 #[derive(Debug)]
 struct Script {
-    ready: bool,
+    /// What `/readyz` says is away; nothing when it is empty.
+    unready: &'static str,
     /// What comes next, one a request; the last one stays.
     replies: VecDeque<Reply>,
     asked: Vec<Asked>,
@@ -105,7 +106,7 @@ impl FakeServer {
     pub(crate) async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let script = Script { ready: true, replies: VecDeque::from([Reply::Silence]), asked: Vec::new() };
+        let script = Script { unready: "", replies: VecDeque::from([Reply::Silence]), asked: Vec::new() };
         let server = Self { address, script: Arc::new(Mutex::new(script)) };
         let served = server.clone();
         tokio::spawn(async move {
@@ -116,8 +117,8 @@ impl FakeServer {
         server
     }
 
-    pub(crate) fn set_ready(&self, ready: bool) {
-        self.script.lock().unwrap().ready = ready;
+    pub(crate) fn set_unready(&self, unready: &'static str) {
+        self.script.lock().unwrap().unready = unready;
     }
 
     pub(crate) fn replies(&self, replies: impl IntoIterator<Item = Reply>) {
@@ -147,26 +148,14 @@ impl FakeServer {
 
     async fn serve(self, stream: TcpStream) -> Option<()> {
         let mut stream = BufReader::new(stream);
-        let (mut first, mut authorization, mut length) = (String::new(), None, 0);
-        stream.read_line(&mut first).await.ok()?;
-        loop {
-            let mut line = String::new();
-            stream.read_line(&mut line).await.ok()?;
-            let Some((name, value)) = line.trim().split_once(':') else { break };
-            match name.to_ascii_lowercase().as_str() {
-                "authorization" => authorization = Some(value.trim().to_owned()),
-                "content-length" => length = value.trim().parse().ok()?,
-                _ => {}
-            }
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).await.ok()?;
-        let path = first.split(' ').nth(1)?.to_owned();
+        let Request { path, authorization, body, .. } = read_request(&mut stream).await?;
         let reply = {
             let mut script = self.script.lock().unwrap();
             match path.as_str() {
                 "/healthz" => Reply::Say(200, "ok".into()),
-                "/readyz" => Reply::Say(if script.ready { 200 } else { 503 }, String::new()),
+                "/readyz" => {
+                    Reply::Say(if script.unready.is_empty() { 200 } else { 503 }, format!("{}\n", script.unready))
+                }
                 _ => {
                     let body = serde_json::from_slice(&body).unwrap_or_default();
                     script.asked.push(Asked { path, authorization, body });
@@ -191,6 +180,59 @@ impl FakeServer {
     }
 }
 
+struct Request {
+    head: String,
+    path: String,
+    authorization: Option<String>,
+    body: Vec<u8>,
+}
+
+async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+    let (mut head, mut authorization, mut length) = (String::new(), None, 0);
+    stream.read_line(&mut head).await.ok()?;
+    let path = head.split(' ').nth(1)?.to_owned();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.ok()?;
+        let Some((name, value)) = line.trim().split_once(':') else { break };
+        match name.to_ascii_lowercase().as_str() {
+            "authorization" => authorization = Some(value.trim().to_owned()),
+            "content-length" => length = value.trim().parse().ok()?,
+            _ => {}
+        }
+        head += &line;
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Request { head, path, authorization, body })
+}
+
+/// Stands before a real server and loses its first answer to a redemption, after the server has given it.
+pub(crate) async fn losing_an_answer(server: std::net::SocketAddr) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let lost = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let lost = lost.clone();
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                let request = read_request(&mut stream).await?;
+                let mut behind = TcpStream::connect(server).await.ok()?;
+                behind.write_all(format!("{}connection: close\r\n\r\n", request.head).as_bytes()).await.ok()?;
+                behind.write_all(&request.body).await.ok()?;
+                let mut answer = Vec::new();
+                behind.read_to_end(&mut answer).await.ok()?;
+                if request.path.ends_with("/consume") && !lost.swap(true, std::sync::atomic::Ordering::SeqCst) {
+                    return None;
+                }
+                stream.write_all(&answer).await.ok()
+            });
+        }
+    });
+    address
+}
+
 /// A desk with a signed-in guide in front of a fake server.
 pub(crate) struct Desk {
     pub(crate) server: FakeServer,
@@ -211,6 +253,11 @@ impl Desk {
         tls();
         let server = FakeServer::open().await;
         let client = ServerClient::new(&server.address, LIMITS).unwrap();
+        Self::before(server, client, change).await
+    }
+
+    /// A desk whose redemptions go to `client`'s server.
+    pub(crate) async fn before(server: FakeServer, client: ServerClient, change: impl FnOnce(&mut Timings)) -> Self {
         let mut timings = Timings {
             attempt: Duration::from_secs(2),
             quick_repeat: Duration::from_millis(10),
