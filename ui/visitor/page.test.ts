@@ -19,8 +19,8 @@ function world(orders: OwnOrder[] = [order("BK1")], ttl = 60_000) {
   let number = 483_921;
   let wanted: string | null = null;
   const server = {
-    fault: null as unknown,
-    signIn: null as unknown,
+    fault: null as Error | null,
+    signIn: null as Error | null,
     asked: 0,
     delay: 0,
     /** How long the phone has slept, its timers with it. */
