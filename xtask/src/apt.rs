@@ -18,14 +18,13 @@ pub(crate) const TO_RUN: &[&str] = &[
 /// To test besides.
 pub(crate) const TO_TEST: &[&str] = &[
     "chromium",          // the visitor's page
-    "dbus-x11",          // a session bus for the window
+    "chromium-driver",   // the same, beside the kiosk's window
     "fonts-dejavu-core", // Latin text
     "git",               // copies of the tree for the controls
-    "openbox",           // full screen needs a window manager
-    "webkit2gtk-driver", // drives the window
-    "xauth",
-    "xdotool", // real keys
-    "xvfb",    // a display
+    "openbox",           // a window manager
+    "procps",            // `kill`, for whole groups of processes
+    "webkit2gtk-driver", // the kiosk's window
+    "xvfb",              // a display
 ];
 
 /// Installs what is missing of these, or says how.

@@ -71,6 +71,11 @@ impl Target {
         command
     }
 
+    /// The folder itself.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Where `cargo build` puts a program.
     pub(crate) fn built(&self, name: &str) -> PathBuf {
         self.folder.join("debug").join(name)

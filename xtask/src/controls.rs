@@ -3,7 +3,7 @@
 
 use crate::apt;
 use crate::cargo::Target;
-use crate::process::{cache, outcome, output, program, quoted_words, root};
+use crate::process::{outcome, output, program, quoted_words, root};
 use anyhow::{Context, bail, ensure};
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,7 +44,7 @@ pub(crate) fn all(target: &Target, name: Option<&str>) -> anyhow::Result<()> {
             control.judge(&Expectation::Pass, target, root())?;
         }
         println!("{shown}: {}", control.run.join(" "));
-        let copy = copy_of_the_tree()?;
+        let copy = copy_of_the_tree(target)?;
         apply(patch, &copy)?;
         control.judge(&control.expect, target, &copy).with_context(|| format!("with {shown}"))?;
         println!(
@@ -148,8 +148,9 @@ fn counts(said: &str) -> (usize, usize) {
 }
 
 /// A copy of the working tree as git sees it, always at one place, so that cargo compiles only what a patch changes.
-fn copy_of_the_tree() -> anyhow::Result<PathBuf> {
-    let home = cache()?.join("controls");
+/// Whoever holds the target folder holds the copy.
+fn copy_of_the_tree(target: &Target) -> anyhow::Result<PathBuf> {
+    let home = target.folder().join("controls");
     let copy = home.join("tree");
     fs::create_dir_all(&copy).with_context(|| format!("cannot make {}", copy.display()))?;
     share_pictures(&home)?;
