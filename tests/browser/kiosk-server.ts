@@ -1,11 +1,11 @@
 // Serves the kiosk's screens from a development server of their own, where a browser host plays the shell.
 import { test as base } from "@playwright/test";
 import { resolve } from "node:path";
-import { createServer } from "vite";
+import { createServer, preview } from "vite";
 
 const ui = resolve(import.meta.dirname, "../../ui");
 
-export const test = base.extend<object, { kioskUrl: string }>({
+export const test = base.extend<object, { kioskUrl: string; builtKioskUrl: string }>({
   kioskUrl: [
     // Playwright reads the dependencies from the pattern, so it cannot be left out.
     // eslint-disable-next-line no-empty-pattern
@@ -21,6 +21,22 @@ export const test = base.extend<object, { kioskUrl: string }>({
       await server.listen();
       const [url] = server.resolvedUrls?.local ?? [];
       if (!url) throw new Error("the development server names no address");
+      await use(url);
+      await server.close();
+    },
+    { scope: "worker" },
+  ],
+  builtKioskUrl: [
+    // eslint-disable-next-line no-empty-pattern
+    async ({}, use) => {
+      const server = await preview({
+        configFile: resolve(ui, "vite.config.ts"),
+        mode: "kiosk",
+        logLevel: "error",
+        preview: { port: 0, strictPort: false, host: "127.0.0.1" },
+      });
+      const [url] = server.resolvedUrls?.local ?? [];
+      if (!url) throw new Error("the built page is served nowhere");
       await use(url);
       await server.close();
     },

@@ -1,6 +1,6 @@
 // Starts the real server with its demo's bookings, each test its own, and gives intent methods to work with it.
 import { type Page, test as base } from "@playwright/test";
-import { readBarcodes, setZXingModuleOverrides } from "zxing-wasm/reader";
+import { prepareZXingModule, readBarcodes } from "zxing-wasm/reader";
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -135,9 +135,8 @@ let decoder: Promise<void> | undefined;
 async function loadDecoder(): Promise<void> {
   const file = createRequire(import.meta.url).resolve("zxing-wasm/reader/zxing_reader.wasm");
   const wasm = await readFile(file);
-  setZXingModuleOverrides({
-    wasmBinary: wasm.buffer.slice(wasm.byteOffset, wasm.byteOffset + wasm.byteLength),
-  });
+  const wasmBinary = wasm.buffer.slice(wasm.byteOffset, wasm.byteOffset + wasm.byteLength);
+  prepareZXingModule({ overrides: { wasmBinary } });
 }
 
 /** Reads the QR off a picture of the page with a decoder that has nothing to do with the one who drew it. */

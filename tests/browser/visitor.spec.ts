@@ -119,8 +119,8 @@ test("no code and no token in address, history, storage or log", async ({
   expect(page.url()).toBe(`${venue.url}/?order=${orderNo}`);
   expect(posts).toEqual([JSON.stringify({ token })]);
   const kept = await page.evaluate(async () => ({
-    local: { ...localStorage },
-    session: { ...sessionStorage },
+    local: Object.entries(localStorage),
+    session: Object.entries(sessionStorage),
     cookie: document.cookie,
     databases: await indexedDB.databases(),
     caches: await caches.keys(),
