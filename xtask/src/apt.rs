@@ -1,6 +1,6 @@
 //! The Debian packages that building and testing need, and how they get onto the machine.
 
-use crate::process::{outcome, output, program, root, run, shown};
+use crate::process::{outcome, output, program, root, run};
 use anyhow::bail;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -41,26 +41,26 @@ pub(crate) fn install(wanted: &[&str]) -> anyhow::Result<()> {
         println!("all {} Debian packages are installed", wanted.len());
         return Ok(());
     }
-    let mut update = apt_get();
-    update.arg("update");
-    let mut install = apt_get();
-    install.args(["install", "--yes", "--no-remove", "--no-install-recommends"]).args(&missing);
     if !is_root()? {
         bail!(
-            "these Debian packages are missing: {}\nTo install them:\n\n  sudo apt-get update && sudo {}\n",
-            missing.join(" "),
-            shown(&install),
+            "these Debian packages are missing: {missing}\nTo install them:\n\n  \
+             sudo apt-get update && sudo apt-get install {options} {missing}\n",
+            missing = missing.join(" "),
+            options = INSTALL_OPTIONS.join(" "),
         );
     }
     println!("installing Debian packages: {}", missing.join(" "));
-    run(&mut update)?;
-    run(&mut install)
+    run(&mut apt_get("update"))?;
+    run(apt_get("install").arg("--yes").args(INSTALL_OPTIONS).args(&missing))
 }
 
-fn apt_get() -> Command {
+/// Nothing that is there goes, nothing comes that is not asked for.
+const INSTALL_OPTIONS: &[&str] = &["--no-remove", "--no-install-recommends"];
+
+fn apt_get(action: &str) -> Command {
     let mut command = program("apt-get", root());
     // Another installation may be under way on a machine that has just started.
-    command.env("DEBIAN_FRONTEND", "noninteractive").args(["--quiet", "--option=DPkg::Lock::Timeout=300"]);
+    command.env("DEBIAN_FRONTEND", "noninteractive").args([action, "--quiet", "--option=DPkg::Lock::Timeout=300"]);
     command
 }
 
