@@ -20,8 +20,11 @@ struct Cost {
     worst: Duration,
 }
 
+/// Frames with nothing in them, for the price of waiting.
+const EMPTY_FRAMES: u32 = 10;
+
 /// What takes longer is measured once.
-const LONG: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_millis(100);
 
 const WAYS: [(&str, Read); 3] = [("live", live), ("still", still), ("rqrr alone", rqrr_alone)];
 
@@ -103,7 +106,7 @@ pub(crate) fn run(folders: &[PathBuf], out: &mut impl Write) -> anyhow::Result<(
     }
     for (way, read) in WAYS {
         let mut tally = Tally::default();
-        for seed in 0..20 {
+        for seed in 0..EMPTY_FRAMES {
             let (texts, cost) = best(read, &empty_frame(seed));
             tally.count(&texts, None, false, cost);
         }

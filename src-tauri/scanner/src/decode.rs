@@ -52,16 +52,19 @@ fn rqrr_texts<G: rqrr::BitGrid>(grids: Vec<rqrr::Grid<G>>) -> Vec<String> {
 }
 
 /// Time for the rescue stage on a live frame.
-pub const LIVE_BUDGET: Duration = Duration::from_millis(40);
+pub const LIVE_BUDGET: Duration = Duration::from_millis(50);
 
-/// Time for the rescue stage on a still picture, for each try.
+/// Time for the rescue stage on a still picture.
 const STILL_BUDGET: Duration = Duration::from_secs(1);
+
+/// The same for each form of it that is tried afterwards.
+const SECOND_LOOK_BUDGET: Duration = Duration::from_millis(300);
 
 /// Half the side of the square that a pixel is compared with.
 const RADIUS: usize = 12;
 
 /// How much darker than its surroundings a black pixel is.
-const MARGIN: i64 = 4;
+const MARGIN: i32 = 4;
 
 /// Still pictures: there is time. Both stages always; where they find nothing, the picture is tried in other forms until
 /// one of them is read.
@@ -73,70 +76,47 @@ pub fn still(luma: &Luma) -> Vec<String> {
 /// Above this many pixels a picture is not enlarged: its modules are large enough, and it would take seconds.
 const ENLARGE_UP_TO: usize = 3_000_000;
 
-/// Every form is general: each undoes one kind of harm that light, lens, screen or distance does.
+/// Every form is general: each undoes one kind of harm that light, lens, screen or distance does. The cheap ones first.
 fn second_looks(luma: &Luma) -> Vec<String> {
-    let area = luma.width() * luma.height();
     let enlarged = OnceCell::new();
     let enlarged = || {
-        let make = || if area <= ENLARGE_UP_TO { luma.scaled(2.0) } else { None };
-        enlarged.get_or_init(make).as_ref()
+        let small = luma.width() * luma.height() <= ENLARGE_UP_TO;
+        enlarged.get_or_init(|| small.then(|| luma.doubled())).as_ref()
     };
-    let main = |form: Option<&Luma>| form.map(main_stage).unwrap_or_default();
-    let rescue = |form: Option<&Luma>| form.map(|form| rescue_stage(form, STILL_BUDGET)).unwrap_or_default();
+    let main = |form: &Luma| main_stage(form);
+    let rescue = |form: &Luma| rescue_stage(form, SECOND_LOOK_BUDGET);
     let above = |threshold: u8| luma.map(|p| if p < threshold { 0 } else { 255 });
-    // In the order of how often they help, measured.
     let looks: [&dyn Fn() -> Vec<String>; 16] = [
-        // Far away: modules of one and a half pixels.
-        &|| main(enlarged()),
-        // Glare, shadow, a dim screen.
-        &|| main(Some(&local_threshold(luma, RADIUS, MARGIN))),
-        &|| rescue(enlarged()),
-        // Out of focus, or in motion.
-        &|| main(luma.sharpened(3.0, 4.0).as_ref()),
-        &|| main(enlarged().and_then(|form| form.sharpened(3.0, 4.0)).as_ref()),
-        &|| rescue(luma.sharpened(1.5, 2.0).as_ref()),
-        // The noise of little light; the pattern of a screen's pixels.
-        &|| main(luma.blurred(1.0).map(|form| local_threshold(&form, 2 * RADIUS, MARGIN)).as_ref()),
-        &|| main(luma.blurred(1.5).as_ref()),
-        &|| main(luma.scaled(0.5).as_ref()),
-        &|| main(luma.scaled(1.0 / 3.0).as_ref()),
         // Two brightnesses and a wide margin of neither.
         &|| read_with(luma, Binarizer::GlobalHistogram),
-        &|| main(Some(&above(70))),
-        &|| main(Some(&above(100))),
-        &|| main(Some(&above(150))),
-        &|| main(Some(&above(200))),
+        &|| main(&above(70)),
+        &|| main(&above(100)),
+        &|| main(&above(150)),
+        &|| main(&above(200)),
+        // Glare, shadow, a dim screen.
+        &|| main(&local_threshold(luma, RADIUS, MARGIN)),
+        // So large or so noisy that less is more.
+        &|| luma.shrunk(2).map(|form| main(&form)).unwrap_or_default(),
+        &|| luma.shrunk(3).map(|form| main(&form)).unwrap_or_default(),
+        // The noise of little light; the pattern of a screen's pixels.
+        &|| main(&local_threshold(&luma.blurred(1), 2 * RADIUS, MARGIN)),
+        &|| main(&luma.blurred(2)),
+        // Out of focus, or in motion.
+        &|| main(&luma.sharpened(5, 4)),
+        &|| rescue(&luma.sharpened(2, 2)),
         // zxing-cpp reads white on black by itself, rqrr does not.
-        &|| rescue(Some(&luma.map(|p| 255 - p))),
+        &|| rescue(&luma.map(|p| 255 - p)),
+        // Far away: modules of one and a half pixels.
+        &|| enlarged().map(main).unwrap_or_default(),
+        &|| enlarged().map(|form| main(&form.sharpened(5, 4))).unwrap_or_default(),
+        &|| enlarged().map(rescue).unwrap_or_default(),
     ];
     looks.iter().map(|look| look()).find(|texts| !texts.is_empty()).unwrap_or_default()
 }
 
 /// Black where a pixel is darker than its surroundings by a margin.
-fn local_threshold(luma: &Luma, radius: usize, margin: i64) -> Luma {
-    let (width, height) = (luma.width(), luma.height());
-    // Sums over all pixels above and to the left; u32 holds 16 million white pixels, wrapping differences more.
-    let stride = width + 1;
-    let mut sums = vec![0u32; stride * (height + 1)];
-    for (y, row) in luma.pixels().chunks_exact(width).enumerate() {
-        let mut sum = 0u32;
-        for (x, &pixel) in row.iter().enumerate() {
-            sum = sum.wrapping_add(u32::from(pixel));
-            sums[(y + 1) * stride + x + 1] = sums[y * stride + x + 1].wrapping_add(sum);
-        }
-    }
-    let mut out = Vec::with_capacity(luma.pixels().len());
-    for (y, row) in luma.pixels().chunks_exact(width).enumerate() {
-        let (top, bottom) = (y.saturating_sub(radius), (y + radius + 1).min(height));
-        let (above, below) = (&sums[top * stride..][..stride], &sums[bottom * stride..][..stride]);
-        for (x, &pixel) in row.iter().enumerate() {
-            let (left, right) = (x.saturating_sub(radius), (x + radius + 1).min(width));
-            let count = ((bottom - top) * (right - left)) as i64;
-            let sum = below[right].wrapping_sub(below[left]).wrapping_sub(above[right]).wrapping_add(above[left]);
-            out.push(if (i64::from(pixel) + margin) * count < i64::from(sum) { 0 } else { 255 });
-        }
-    }
-    luma.with_pixels(out)
+fn local_threshold(luma: &Luma, radius: usize, margin: i32) -> Luma {
+    luma.against_surroundings(radius, |pixel, mean| if pixel + margin < mean { 0 } else { 255 })
 }
 
 /// Each text once, in the order found.

@@ -3,8 +3,8 @@
 
 mod common;
 
+use scanner::decode;
 use scanner::frames::pictures;
-use scanner::{Code, decode};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -94,10 +94,7 @@ fn at_least_82_percent_of_the_rendered_frames_are_read_and_nothing_read_is_wrong
     for (file, texts) in &texts {
         match texts.as_slice() {
             [] => missed.push(file),
-            [text] => {
-                assert_eq!(text, &truth[file], "{file}");
-                assert!(matches!(Code::read(text), Code::Ours(_)), "{file}");
-            }
+            [text] => assert_eq!(text, &truth[file], "{file}"),
             several => panic!("{file}: {} texts where there is one", several.len()),
         }
     }
@@ -122,7 +119,7 @@ fn hostile_pictures_are_survived_and_codes_between_them_are_still_read() {
         match file.as_str() {
             "sheet15.png" => {
                 assert_eq!(texts.len(), 15, "{file}");
-                assert!(texts.iter().all(|text| matches!(Code::read(text), Code::Ours(_))), "{file}");
+                assert!(texts.iter().all(|text| text.contains("TEAM_BOOKING_VERIFY")), "{file}");
             }
             "7.png" => {}
             _ => assert_eq!(*texts, [""; 0], "{file}: finder patterns alone are no code"),
