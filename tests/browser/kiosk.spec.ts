@@ -31,6 +31,16 @@ async function open(page: Page, url: string): Promise<void> {
   await expect(page.getByTestId("preview")).toHaveAttribute("data-drawn", "true");
 }
 
+test.beforeEach(async ({ page }) => {
+  // The app's web view freezes it (`freezePrototype`); what minds that must fail here already.
+  await page.addInitScript(() => {
+    Object.freeze(Object.prototype);
+  });
+  page.on("pageerror", (error) => {
+    throw error;
+  });
+});
+
 const orderNo = "BK202608010009";
 const NINE_41 = Date.UTC(2026, 7, 1, 1, 41);
 const outcome = (one: Extract<KioskEvent, { type: "outcome" }>["outcome"]): KioskEvent => ({

@@ -6,344 +6,311 @@
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
-  schemas: {
-    /**
-     * @description What cannot be reached.
-     * @enum {string}
-     */
-    Away: "network" | "server" | "code_service";
-    /** @description Why a command could not be done. */
-    CommandError:
-      | {
-          /** @description `orderNo`, `verifyCode`, `link`, `path`. */
-          field: string;
-          /** @description Empty, or ill-formed. */
-          empty: boolean;
-          /** @enum {string} */
-          kind: "bad_field";
-        }
-      | {
-          /** @description What. */
-          away: components["schemas"]["Away"];
-          /** @enum {string} */
-          kind: "away";
-        }
-      | {
-          /** @enum {string} */
-          kind: "signed_out";
-        }
-      | {
-          /** @enum {string} */
-          kind: "in_flight";
-        }
-      | {
-          /** @description Its words, in the language of the screen. */
-          message: string;
-          /** @enum {string} */
-          kind: "refused";
-        }
-      | {
-          /** @enum {string} */
-          kind: "internal";
+    schemas: {
+        /**
+         * @description What cannot be reached.
+         * @enum {string}
+         */
+        Away: "network" | "server" | "code_service";
+        /** @description Why a command could not be done. */
+        CommandError: {
+            /** @description `orderNo`, `verifyCode`, `link`, `path`. */
+            field: string;
+            /** @description Empty, or ill-formed. */
+            empty: boolean;
+            /** @enum {string} */
+            kind: "bad_field";
+        } | {
+            /** @description What. */
+            away: components["schemas"]["Away"];
+            /** @enum {string} */
+            kind: "away";
+        } | {
+            /** @enum {string} */
+            kind: "signed_out";
+        } | {
+            /** @enum {string} */
+            kind: "in_flight";
+        } | {
+            /** @description Its words, in the language of the screen. */
+            message: string;
+            /** @enum {string} */
+            kind: "refused";
+        } | {
+            /** @enum {string} */
+            kind: "internal";
         };
-    /**
-     * @description By which way a code came to the operator.
-     * @enum {string}
-     */
-    Entry: "scan" | "wedge" | "manual";
-    /** @description What happens, in the order in which it happens. */
-    KioskEvent:
-      | {
-          /** @description The last digits of the order's number. */
-          orderTail: string;
-          /** @description By which way it came. */
-          entry: components["schemas"]["Entry"];
-          /** @enum {string} */
-          type: "reading";
-        }
-      | {
-          /** @description The answer. */
-          outcome: components["schemas"]["Outcome"];
-          /** @enum {string} */
-          type: "outcome";
-        }
-      | {
-          /** @description How it is now. */
-          health: components["schemas"]["SourceHealth"];
-          /** @enum {string} */
-          type: "source";
-        }
-      | {
-          away?: components["schemas"]["Away"] | null;
-          /** @enum {string} */
-          type: "link";
-        }
-      | {
-          /** @description Who is signed in. */
-          guide?: string | null;
-          /** @enum {string} */
-          type: "session";
+        /**
+         * @description By which way a code came to the operator.
+         * @enum {string}
+         */
+        Entry: "scan" | "wedge" | "manual";
+        /** @description What happens, in the order in which it happens. */
+        KioskEvent: {
+            /** @description The last digits of the order's number. */
+            orderTail: string;
+            /** @description By which way it came. */
+            entry: components["schemas"]["Entry"];
+            /** @enum {string} */
+            type: "reading";
+        } | {
+            /** @description The answer. */
+            outcome: components["schemas"]["Outcome"];
+            /** @enum {string} */
+            type: "outcome";
+        } | {
+            /** @description How it is now. */
+            health: components["schemas"]["SourceHealth"];
+            /** @enum {string} */
+            type: "source";
+        } | {
+            away?: components["schemas"]["Away"] | null;
+            /** @enum {string} */
+            type: "link";
+        } | {
+            /** @description Who is signed in. */
+            guide?: string | null;
+            /** @enum {string} */
+            type: "session";
         };
-    /** @description What the screen wants to know when it starts. */
-    KioskInfo: {
-      /** @description The app's version. */
-      version: string;
-      /** @description Where the server is, as a person would say it (host and port). */
-      server: string;
-      /** @description The server runs inside this app, with made-up bookings. */
-      demo: boolean;
-      /** @description Who is signed in. */
-      guide?: string | null;
-      /** @description The venue's zone (IANA name); all times are shown in it. */
-      timezone: string;
-      /**
-       * Format: int64
-       * @description The server's time minus this machine's, in milliseconds.
-       */
-      clockOffset: number;
-      /** @description The kiosk's settings. */
-      settings: components["schemas"]["Settings"];
-      /** @description In the demo: the visitors' pages, one click away. */
-      visitorPages: components["schemas"]["VisitorPage"][];
-    };
-    /**
-     * @description The language of the screen.
-     * @enum {string}
-     */
-    Locale: "zh-CN" | "en";
-    /** @description An order's number: `[0-9A-Za-z_-]{1,64}` after trimming, upper-cased, compared bytewise. */
-    OrderNo: string;
-    /**
-     * @description Where an order stands in its life.
-     * @enum {string}
-     */
-    OrderStatus: "pending_payment" | "paid" | "consumed" | "refunding" | "refunded" | "cancelled";
-    /** @description The one big answer to a scan. */
-    Outcome:
-      | {
-          /** @description The order's number. */
-          orderNo: components["schemas"]["OrderNo"];
-          /** @description Whom. */
-          visitorName: string;
-          /**
-           * Format: int64
-           * @description How many people.
-           */
-          partySize: number;
-          /**
-           * Format: int64
-           * @description For when it was booked.
-           */
-          visitAt: number;
-          taskNo?: components["schemas"]["TaskNo"] | null;
-          /**
-           * Format: int64
-           * @description When it was redeemed.
-           */
-          consumedAt: number;
-          /** @description This kiosk had redeemed it a moment ago; shown as that success. */
-          momentAgo: boolean;
-          /** @enum {string} */
-          kind: "admitted";
-        }
-      | {
-          /** @description The order's number. */
-          orderNo: components["schemas"]["OrderNo"];
-          /**
-           * Format: int64
-           * @description When.
-           */
-          consumedAt?: number | null;
-          /** @description By whom. */
-          consumedBy?: string | null;
-          /** @description At which kiosk. */
-          device?: string | null;
-          /** @enum {string} */
-          kind: "already_redeemed";
-        }
-      | {
-          /** @description The order's number. */
-          orderNo: components["schemas"]["OrderNo"];
-          /** @description Where it stands. */
-          status: components["schemas"]["OrderStatus"];
-          /** @enum {string} */
-          kind: "wrong_status";
-        }
-      | {
-          /** @description The order's number. */
-          orderNo: components["schemas"]["OrderNo"];
-          /** @enum {string} */
-          kind: "not_valid";
-        }
-      | {
-          /** @description The order's number. */
-          orderNo: components["schemas"]["OrderNo"];
-          /** @enum {string} */
-          kind: "not_yours";
-        }
-      | {
-          /** @enum {string} */
-          kind: "foreign";
-        }
-      | {
-          /**
-           * Format: int64
-           * @description Seconds until a try may succeed.
-           */
-          retryAfter: number;
-          /** @enum {string} */
-          kind: "too_many";
-        }
-      | {
-          /** @enum {string} */
-          kind: "frozen";
-        }
-      | {
-          /** @description The order's number. */
-          orderNo: components["schemas"]["OrderNo"];
-          /** @description What cannot be reached. */
-          away: components["schemas"]["Away"];
-          /** @enum {string} */
-          kind: "cannot_check";
-        }
-      | {
-          /** @enum {string} */
-          kind: "signed_out";
+        /** @description What the screen wants to know when it starts. */
+        KioskInfo: {
+            /** @description The app's version. */
+            version: string;
+            /** @description Where the server is, as a person would say it (host and port). */
+            server: string;
+            /** @description The server runs inside this app, with made-up bookings. */
+            demo: boolean;
+            /** @description Who is signed in. */
+            guide?: string | null;
+            /** @description The venue's zone (IANA name); all times are shown in it. */
+            timezone: string;
+            /**
+             * Format: int64
+             * @description The server's time minus this machine's, in milliseconds.
+             */
+            clockOffset: number;
+            /** @description The kiosk's settings. */
+            settings: components["schemas"]["Settings"];
+            /** @description In the demo: the visitors' pages, one click away. */
+            visitorPages: components["schemas"]["VisitorPage"][];
         };
-    /** @description What this kiosk remembers. */
-    Settings: {
-      /**
-       * @description `zh-CN` or `en`.
-       * @default zh-CN
-       */
-      locale: components["schemas"]["Locale"];
-      /**
-       * @description The preview is shown as in a mirror; decoding is on the frame as it is.
-       * @default true
-       */
-      mirrored: boolean;
-      /**
-       * @description A click at the decode and a tone for each answer.
-       * @default true
-       */
-      sound: boolean;
-      /** @default null */
-      source: components["schemas"]["SourceChoice"] | null;
-    };
-    /** @description Where frames come from. */
-    SourceChoice:
-      | {
-          /**
-           * Format: int32
-           * @description Its index in the system's list.
-           */
-          index: number;
-          /** @description Its name, to find it again when the index has changed. */
-          name: string;
-          /** @enum {string} */
-          kind: "camera";
-        }
-      | {
-          /** @description The folder or file. */
-          path: string;
-          /** @enum {string} */
-          kind: "pictures";
+        /**
+         * @description The language of the screen.
+         * @enum {string}
+         */
+        Locale: "zh-CN" | "en";
+        /** @description An order's number: `[0-9A-Za-z_-]{1,64}` after trimming, upper-cased, compared bytewise. */
+        OrderNo: string;
+        /**
+         * @description Where an order stands in its life.
+         * @enum {string}
+         */
+        OrderStatus: "pending_payment" | "paid" | "consumed" | "refunding" | "refunded" | "cancelled";
+        /** @description The one big answer to a scan. */
+        Outcome: {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description Whom. */
+            visitorName: string;
+            /**
+             * Format: int64
+             * @description How many people.
+             */
+            partySize: number;
+            /**
+             * Format: int64
+             * @description For when it was booked.
+             */
+            visitAt: number;
+            taskNo?: components["schemas"]["TaskNo"] | null;
+            /**
+             * Format: int64
+             * @description When it was redeemed.
+             */
+            consumedAt: number;
+            /** @description This kiosk had redeemed it a moment ago; shown as that success. */
+            momentAgo: boolean;
+            /** @enum {string} */
+            kind: "admitted";
+        } | {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /**
+             * Format: int64
+             * @description When.
+             */
+            consumedAt?: number | null;
+            /** @description By whom. */
+            consumedBy?: string | null;
+            /** @description At which kiosk. */
+            device?: string | null;
+            /** @enum {string} */
+            kind: "already_redeemed";
+        } | {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description Where it stands. */
+            status: components["schemas"]["OrderStatus"];
+            /** @enum {string} */
+            kind: "wrong_status";
+        } | {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @enum {string} */
+            kind: "not_valid";
+        } | {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @enum {string} */
+            kind: "not_yours";
+        } | {
+            /** @enum {string} */
+            kind: "foreign";
+        } | {
+            /**
+             * Format: int64
+             * @description Seconds until a try may succeed.
+             */
+            retryAfter: number;
+            /** @enum {string} */
+            kind: "too_many";
+        } | {
+            /** @enum {string} */
+            kind: "frozen";
+        } | {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description What cannot be reached. */
+            away: components["schemas"]["Away"];
+            /** @enum {string} */
+            kind: "cannot_check";
+        } | {
+            /** @enum {string} */
+            kind: "signed_out";
         };
-    /** @description How the source is. */
-    SourceHealth: {
-      /** @description Its name as a person knows it: the camera's, or the folder's. */
-      name: string;
-      /** @description What it does or what is wrong with it. */
-      state: components["schemas"]["SourceState"];
+        /** @description What this kiosk remembers. */
+        Settings: {
+            /**
+             * @description `zh-CN` or `en`.
+             * @default zh-CN
+             */
+            locale: components["schemas"]["Locale"];
+            /**
+             * @description The preview is shown as in a mirror; decoding is on the frame as it is.
+             * @default true
+             */
+            mirrored: boolean;
+            /**
+             * @description A click at the decode and a tone for each answer.
+             * @default true
+             */
+            sound: boolean;
+            /** @default null */
+            source: components["schemas"]["SourceChoice"] | null;
+        };
+        /** @description Where frames come from. */
+        SourceChoice: {
+            /**
+             * Format: int32
+             * @description Its index in the system's list.
+             */
+            index: number;
+            /** @description Its name, to find it again when the index has changed. */
+            name: string;
+            /** @enum {string} */
+            kind: "camera";
+        } | {
+            /** @description The folder or file. */
+            path: string;
+            /** @enum {string} */
+            kind: "pictures";
+        };
+        /** @description How the source is. */
+        SourceHealth: {
+            /** @description Its name as a person knows it: the camera's, or the folder's. */
+            name: string;
+            /** @description What it does or what is wrong with it. */
+            state: components["schemas"]["SourceState"];
+        };
+        /**
+         * @description What a source does or what is wrong with it.
+         * @enum {string}
+         */
+        SourceState: "opening" | "live" | "no_camera" | "lost" | "busy" | "no_permission" | "stalled" | "broken_frames" | "unsupported" | "no_pictures";
+        /** @description A task's number: the form of an order's number, upper-cased likewise. */
+        TaskNo: string;
+        /** @description An order as the task's guide sees it. */
+        TaskOrder: {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description Family name and `*`. */
+            visitorName: string;
+            /**
+             * Format: int64
+             * @description How many people.
+             */
+            partySize: number;
+            /**
+             * Format: int64
+             * @description For when it was booked.
+             */
+            visitAt: number;
+            /** @description Where it stands. */
+            status: components["schemas"]["OrderStatus"];
+            /**
+             * Format: int64
+             * @description When it was redeemed, if it was.
+             */
+            consumedAt?: number | null;
+        };
+        /** @description A guided tour, with how far it is. */
+        TaskView: {
+            /** @description The task's number. */
+            taskNo: components["schemas"]["TaskNo"];
+            /** @description Its title. */
+            title: string;
+            /** @description Its place. */
+            venue: string;
+            /**
+             * Format: int64
+             * @description When it starts; it belongs to the day it starts on.
+             */
+            startsAt: number;
+            /**
+             * Format: int64
+             * @description When it ends.
+             */
+            endsAt: number;
+            /**
+             * Format: int64
+             * @description Its orders.
+             */
+            total: number;
+            /**
+             * Format: int64
+             * @description Those still to be redeemed.
+             */
+            paid: number;
+            /**
+             * Format: int64
+             * @description Those redeemed.
+             */
+            consumed: number;
+        };
+        /** @description A visitor's page of the demo. */
+        VisitorPage: {
+            /** @description The visitor's name. */
+            name: string;
+            /** @description The order that the page shows. */
+            orderNo: components["schemas"]["OrderNo"];
+        };
     };
-    /**
-     * @description What a source does or what is wrong with it.
-     * @enum {string}
-     */
-    SourceState:
-      | "opening"
-      | "live"
-      | "no_camera"
-      | "lost"
-      | "busy"
-      | "no_permission"
-      | "stalled"
-      | "broken_frames"
-      | "unsupported"
-      | "no_pictures";
-    /** @description A task's number: the form of an order's number, upper-cased likewise. */
-    TaskNo: string;
-    /** @description An order as the task's guide sees it. */
-    TaskOrder: {
-      /** @description The order's number. */
-      orderNo: components["schemas"]["OrderNo"];
-      /** @description Family name and `*`. */
-      visitorName: string;
-      /**
-       * Format: int64
-       * @description How many people.
-       */
-      partySize: number;
-      /**
-       * Format: int64
-       * @description For when it was booked.
-       */
-      visitAt: number;
-      /** @description Where it stands. */
-      status: components["schemas"]["OrderStatus"];
-      /**
-       * Format: int64
-       * @description When it was redeemed, if it was.
-       */
-      consumedAt?: number | null;
-    };
-    /** @description A guided tour, with how far it is. */
-    TaskView: {
-      /** @description The task's number. */
-      taskNo: components["schemas"]["TaskNo"];
-      /** @description Its title. */
-      title: string;
-      /** @description Its place. */
-      venue: string;
-      /**
-       * Format: int64
-       * @description When it starts; it belongs to the day it starts on.
-       */
-      startsAt: number;
-      /**
-       * Format: int64
-       * @description When it ends.
-       */
-      endsAt: number;
-      /**
-       * Format: int64
-       * @description Its orders.
-       */
-      total: number;
-      /**
-       * Format: int64
-       * @description Those still to be redeemed.
-       */
-      paid: number;
-      /**
-       * Format: int64
-       * @description Those redeemed.
-       */
-      consumed: number;
-    };
-    /** @description A visitor's page of the demo. */
-    VisitorPage: {
-      /** @description The visitor's name. */
-      name: string;
-      /** @description The order that the page shows. */
-      orderNo: components["schemas"]["OrderNo"];
-    };
-  };
-  responses: never;
-  parameters: never;
-  requestBodies: never;
-  headers: never;
-  pathItems: never;
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
 }
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

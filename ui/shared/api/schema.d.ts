@@ -4,1193 +4,1193 @@
  */
 
 export interface paths {
-  "/admin-api/team/booking-order/booking/consume": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/admin-api/team/booking-order/booking/consume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An admin redeems any order of the tenant. */
+        post: operations["consume_as_admin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** An admin redeems any order of the tenant. */
-    post: operations["consume_as_admin"];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/api/auth/login": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Signs in by user name and password. */
+        post: operations["login"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Signs in by user name and password. */
-    post: operations["login"];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/api/auth/logout": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/auth/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ends the caller's session. */
+        post: operations["logout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Ends the caller's session. */
-    post: operations["logout"];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/api/auth/me": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/auth/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who is signed in. */
+        get: operations["me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** Who is signed in. */
-    get: operations["me"];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/api/auth/sign-in-link": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/auth/sign-in-link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Signs in by the token of a one-time link. */
+        post: operations["sign_in_by_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Signs in by the token of a one-time link. */
-    post: operations["sign_in_by_link"];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/api/info": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/info": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a kiosk or a page wants to know before anyone has signed in. */
+        get: operations["info"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** What a kiosk or a page wants to know before anyone has signed in. */
-    get: operations["info"];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/app-api/team/booking/booking/list": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/app-api/team/booking/booking/list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The visitor's own orders, the next visit first. */
+        get: operations["own_orders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The visitor's own orders, the next visit first. */
-    get: operations["own_orders"];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/app-api/team/booking/booking/verify-code": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/app-api/team/booking/booking/verify-code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The code of one's own paid order: the same one until it runs out, however often and from wherever it is asked for.
+         * @description Order of checks: session and role; format; the caller's own order; status; then the code, and the status once more,
+         *     for the order may have left `paid` while the code was made.
+         */
+        get: operations["verify_code"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * The code of one's own paid order: the same one until it runs out, however often and from wherever it is asked for.
-     * @description Order of checks: session and role; format; the caller's own order; status; then the code, and the status once more,
-     *     for the order may have left `paid` while the code was made.
-     */
-    get: operations["verify_code"];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/app-api/team/guide-task/booking/consume": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/app-api/team/guide-task/booking/consume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A guide redeems an order of their tasks. */
+        post: operations["consume_as_guide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** A guide redeems an order of their tasks. */
-    post: operations["consume_as_guide"];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/app-api/team/guide-task/list": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/app-api/team/guide-task/list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The guide's own tasks of a day in the venue's zone; today where none is named. */
+        get: operations["task_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The guide's own tasks of a day in the venue's zone; today where none is named. */
-    get: operations["task_list"];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/app-api/team/guide-task/{taskNo}/orders": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/app-api/team/guide-task/{taskNo}/orders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The orders of one of the guide's own tasks. */
+        get: operations["task_orders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /** The orders of one of the guide's own tasks. */
-    get: operations["task_orders"];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/open-api/guides": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/open-api/guides": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a guide; posted again, the name is changed. */
+        post: operations["post_guide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /** Makes a guide; posted again, the name is changed. */
-    post: operations["post_guide"];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/open-api/orders/{orderNo}": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/open-api/orders/{orderNo}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Creates an order or changes it. The same status again is a no-op; an illegal step is 1409 with the status. */
+        put: operations["put_order"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    /** Creates an order or changes it. The same status again is a no-op; an illegal step is 1409 with the status. */
-    put: operations["put_order"];
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  "/open-api/tasks/{taskNo}": {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/open-api/tasks/{taskNo}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Creates a task or changes it; the guides named are its guides from then on. */
+        put: operations["put_task"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    /** Creates a task or changes it; the guides named are its guides from then on. */
-    put: operations["put_task"];
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
-  schemas: {
-    /** @description `data` of 1400 and 4001: the field that is wrong. */
-    BadField: {
-      /** @description The field's name in the request. */
-      field: string;
-    };
-    /** @description `POST …/consume`: redeem this order with this code. */
-    ConsumeRequest: {
-      /** @description The order's number. */
-      orderNo: string;
-      /** @description The code that its holder shows. */
-      verifyCode: components["schemas"]["Secret"];
-      /** @description The caller's name for this attempt, so that a repeat gets the first answer back. */
-      requestId?: string | null;
-      entry?: components["schemas"]["Entry"] | null;
-    };
-    /** @description The order has been redeemed. */
-    Consumed: {
-      /** @description The order's number. */
-      orderNo: components["schemas"]["OrderNo"];
-      /** @description Always `consumed`. */
-      status: components["schemas"]["OrderStatus"];
-      /**
-       * Format: int64
-       * @description When it was redeemed.
-       */
-      consumedAt: number;
-      /** @description Whom to let in. */
-      visitorName: string;
-      /**
-       * Format: int64
-       * @description How many people to let in.
-       */
-      partySize: number;
-      /**
-       * Format: int64
-       * @description For when it was booked.
-       */
-      visitAt: number;
-      taskNo?: components["schemas"]["TaskNo"] | null;
-      /** @description This answers a repeat of an attempt that had succeeded; nothing was changed. */
-      replayed: boolean;
-    };
-    /**
-     * @description By which way a code came to the operator.
-     * @enum {string}
-     */
-    Entry: "scan" | "wedge" | "manual";
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_Consumed: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      /** @description The order has been redeemed. */
-      data?: {
-        /** @description The order's number. */
-        orderNo: components["schemas"]["OrderNo"];
-        /** @description Always `consumed`. */
-        status: components["schemas"]["OrderStatus"];
+    schemas: {
+        /** @description `data` of 1400 and 4001: the field that is wrong. */
+        BadField: {
+            /** @description The field's name in the request. */
+            field: string;
+        };
+        /** @description `POST …/consume`: redeem this order with this code. */
+        ConsumeRequest: {
+            /** @description The order's number. */
+            orderNo: string;
+            /** @description The code that its holder shows. */
+            verifyCode: components["schemas"]["Secret"];
+            /** @description The caller's name for this attempt, so that a repeat gets the first answer back. */
+            requestId?: string | null;
+            entry?: components["schemas"]["Entry"] | null;
+        };
+        /** @description The order has been redeemed. */
+        Consumed: {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description Always `consumed`. */
+            status: components["schemas"]["OrderStatus"];
+            /**
+             * Format: int64
+             * @description When it was redeemed.
+             */
+            consumedAt: number;
+            /** @description Whom to let in. */
+            visitorName: string;
+            /**
+             * Format: int64
+             * @description How many people to let in.
+             */
+            partySize: number;
+            /**
+             * Format: int64
+             * @description For when it was booked.
+             */
+            visitAt: number;
+            taskNo?: components["schemas"]["TaskNo"] | null;
+            /** @description This answers a repeat of an attempt that had succeeded; nothing was changed. */
+            replayed: boolean;
+        };
         /**
-         * Format: int64
-         * @description When it was redeemed.
+         * @description By which way a code came to the operator.
+         * @enum {string}
          */
-        consumedAt: number;
-        /** @description Whom to let in. */
-        visitorName: string;
+        Entry: "scan" | "wedge" | "manual";
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Consumed: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description The order has been redeemed. */
+            data?: {
+                /** @description The order's number. */
+                orderNo: components["schemas"]["OrderNo"];
+                /** @description Always `consumed`. */
+                status: components["schemas"]["OrderStatus"];
+                /**
+                 * Format: int64
+                 * @description When it was redeemed.
+                 */
+                consumedAt: number;
+                /** @description Whom to let in. */
+                visitorName: string;
+                /**
+                 * Format: int64
+                 * @description How many people to let in.
+                 */
+                partySize: number;
+                /**
+                 * Format: int64
+                 * @description For when it was booked.
+                 */
+                visitAt: number;
+                taskNo?: components["schemas"]["TaskNo"] | null;
+                /** @description This answers a repeat of an attempt that had succeeded; nothing was changed. */
+                replayed: boolean;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Info: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description `GET /api/info`: what a kiosk or a page wants to know before anyone has signed in. */
+            data?: {
+                /** @description The server's version. */
+                version: string;
+                /** @description The oldest kiosk that may work with it. */
+                minAppVersion: string;
+                /**
+                 * Format: int64
+                 * @description The server's time.
+                 */
+                serverTime: number;
+                /** @description The venue's zone (IANA name); all screens show times in it. */
+                timezone: string;
+                /** @description The tenant's name, where the caller named one or there is only one. */
+                tenant?: string | null;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_MachineGuide: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description The guide that was made or renamed. */
+            data?: {
+                /** @description The guide's name. */
+                name: string;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_MachineOrder: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description The order as it stands after a `PUT`. */
+            data?: {
+                /** @description The order's number. */
+                orderNo: components["schemas"]["OrderNo"];
+                /** @description Where it stands. */
+                status: components["schemas"]["OrderStatus"];
+                taskNo?: components["schemas"]["TaskNo"] | null;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_MachineTask: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description The task as it stands after a `PUT`. */
+            data?: {
+                /** @description The task's number. */
+                taskNo: components["schemas"]["TaskNo"];
+                /**
+                 * Format: int64
+                 * @description How many guides are assigned to it.
+                 */
+                guides: number;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Me: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description `GET /api/auth/me`: who is signed in. */
+            data?: {
+                /** @description The account's name. */
+                name: string;
+                /** @description What the account may be. */
+                roles: components["schemas"]["Role"][];
+                /**
+                 * Format: int64
+                 * @description When the session ends at the latest.
+                 */
+                expiresAt: number;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_SignedIn: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description A new session. */
+            data?: {
+                token?: components["schemas"]["Secret"] | null;
+                /**
+                 * Format: int64
+                 * @description When the session ends at the latest.
+                 */
+                expiresAt: number;
+                /** @description What the account may be. */
+                roles: components["schemas"]["Role"][];
+                /** @description The account's name. */
+                name: string;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Vec_OwnOrder: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            data?: {
+                /** @description The order's number. */
+                orderNo: components["schemas"]["OrderNo"];
+                /** @description The name it was booked for. */
+                visitorName: string;
+                /**
+                 * Format: int64
+                 * @description How many people.
+                 */
+                partySize: number;
+                /**
+                 * Format: int64
+                 * @description For when it was booked.
+                 */
+                visitAt: number;
+                /** @description Where it stands. */
+                status: components["schemas"]["OrderStatus"];
+                /**
+                 * Format: int64
+                 * @description When it was redeemed, if it was.
+                 */
+                consumedAt?: number | null;
+                /** @description The tour's title, if it belongs to one. */
+                title?: string | null;
+                /** @description The tour's place, if it belongs to one. */
+                venue?: string | null;
+            }[];
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Vec_TaskOrder: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            data?: {
+                /** @description The order's number. */
+                orderNo: components["schemas"]["OrderNo"];
+                /** @description Family name and `*`. */
+                visitorName: string;
+                /**
+                 * Format: int64
+                 * @description How many people.
+                 */
+                partySize: number;
+                /**
+                 * Format: int64
+                 * @description For when it was booked.
+                 */
+                visitAt: number;
+                /** @description Where it stands. */
+                status: components["schemas"]["OrderStatus"];
+                /**
+                 * Format: int64
+                 * @description When it was redeemed, if it was.
+                 */
+                consumedAt?: number | null;
+            }[];
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Vec_TaskView: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            data?: {
+                /** @description The task's number. */
+                taskNo: components["schemas"]["TaskNo"];
+                /** @description Its title. */
+                title: string;
+                /** @description Its place. */
+                venue: string;
+                /**
+                 * Format: int64
+                 * @description When it starts; it belongs to the day it starts on.
+                 */
+                startsAt: number;
+                /**
+                 * Format: int64
+                 * @description When it ends.
+                 */
+                endsAt: number;
+                /**
+                 * Format: int64
+                 * @description Its orders.
+                 */
+                total: number;
+                /**
+                 * Format: int64
+                 * @description Those still to be redeemed.
+                 */
+                paid: number;
+                /**
+                 * Format: int64
+                 * @description Those redeemed.
+                 */
+                consumed: number;
+            }[];
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_VerifyCodeView: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description `GET …/verify-code`: the visitor's code. */
+            data?: {
+                /** @description The order's number. */
+                orderNo: components["schemas"]["OrderNo"];
+                /** @description The code that is alive now. */
+                verifyCode: components["schemas"]["VerifyCode"];
+                /**
+                 * Format: int64
+                 * @description The server's time, the only clock that counts.
+                 */
+                serverTime: number;
+                /**
+                 * Format: int64
+                 * @description When the code runs out, grace left out.
+                 */
+                expireTime: number;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_bool: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            data?: boolean;
+        };
+        /** @description `GET /api/info`: what a kiosk or a page wants to know before anyone has signed in. */
+        Info: {
+            /** @description The server's version. */
+            version: string;
+            /** @description The oldest kiosk that may work with it. */
+            minAppVersion: string;
+            /**
+             * Format: int64
+             * @description The server's time.
+             */
+            serverTime: number;
+            /** @description The venue's zone (IANA name); all screens show times in it. */
+            timezone: string;
+            /** @description The tenant's name, where the caller named one or there is only one. */
+            tenant?: string | null;
+        };
+        /** @description `POST /api/auth/login`: user name and password. */
+        LoginRequest: {
+            /** @description An admin's user name. */
+            username: string;
+            /** @description The password. */
+            password: components["schemas"]["Secret"];
+        };
+        /** @description The guide that was made or renamed. */
+        MachineGuide: {
+            /** @description The guide's name. */
+            name: string;
+        };
+        /** @description The order as it stands after a `PUT`. */
+        MachineOrder: {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description Where it stands. */
+            status: components["schemas"]["OrderStatus"];
+            taskNo?: components["schemas"]["TaskNo"] | null;
+        };
+        /** @description The task as it stands after a `PUT`. */
+        MachineTask: {
+            /** @description The task's number. */
+            taskNo: components["schemas"]["TaskNo"];
+            /**
+             * Format: int64
+             * @description How many guides are assigned to it.
+             */
+            guides: number;
+        };
+        /** @description `GET /api/auth/me`: who is signed in. */
+        Me: {
+            /** @description The account's name. */
+            name: string;
+            /** @description What the account may be. */
+            roles: components["schemas"]["Role"][];
+            /**
+             * Format: int64
+             * @description When the session ends at the latest.
+             */
+            expiresAt: number;
+        };
+        /** @description An order's number: `[0-9A-Za-z_-]{1,64}` after trimming, upper-cased, compared bytewise. */
+        OrderNo: string;
+        /** @description `data` of 2002 and of 1409: where the order stands. */
+        OrderState: {
+            /** @description Where it stands. */
+            status: components["schemas"]["OrderStatus"];
+            /**
+             * Format: int64
+             * @description When it was redeemed, if it was.
+             */
+            consumedAt?: number | null;
+            /** @description By whom; absent for visitors. */
+            consumedBy?: string | null;
+            /** @description At which kiosk; absent for visitors. */
+            device?: string | null;
+        };
         /**
-         * Format: int64
-         * @description How many people to let in.
+         * @description Where an order stands in its life.
+         * @enum {string}
          */
-        partySize: number;
+        OrderStatus: "pending_payment" | "paid" | "consumed" | "refunding" | "refunded" | "cancelled";
+        /** @description An order as its visitor sees it. */
+        OwnOrder: {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description The name it was booked for. */
+            visitorName: string;
+            /**
+             * Format: int64
+             * @description How many people.
+             */
+            partySize: number;
+            /**
+             * Format: int64
+             * @description For when it was booked.
+             */
+            visitAt: number;
+            /** @description Where it stands. */
+            status: components["schemas"]["OrderStatus"];
+            /**
+             * Format: int64
+             * @description When it was redeemed, if it was.
+             */
+            consumedAt?: number | null;
+            /** @description The tour's title, if it belongs to one. */
+            title?: string | null;
+            /** @description The tour's place, if it belongs to one. */
+            venue?: string | null;
+        };
+        /** @description `POST /open-api/guides`: make a guide, or give a known one another name. */
+        PostGuide: {
+            /** @description The guide's mobile number. */
+            mobile: components["schemas"]["Secret"];
+            /** @description The guide's name. */
+            name: string;
+        };
+        /** @description `PUT /open-api/orders/{orderNo}`: create an order or change it by its life. */
+        PutOrder: {
+            /** @description The visitor's mobile number. */
+            mobile: components["schemas"]["Secret"];
+            /** @description The name it was booked for. */
+            visitorName: string;
+            /**
+             * Format: int64
+             * @description How many people.
+             */
+            partySize: number;
+            /**
+             * Format: int64
+             * @description For when it was booked.
+             */
+            visitAt: number;
+            /** @description Where it stands. */
+            status: components["schemas"]["OrderStatus"];
+            /** @description Omitted: stays; `null`: none; an unknown one is an error. */
+            taskNo?: string | null;
+        };
+        /** @description `PUT /open-api/tasks/{taskNo}`: create a task or change it. */
+        PutTask: {
+            /** @description Its title. */
+            title: string;
+            /** @description Its place. */
+            venue: string;
+            /**
+             * Format: int64
+             * @description When it starts.
+             */
+            startsAt: number;
+            /**
+             * Format: int64
+             * @description When it ends.
+             */
+            endsAt: number;
+            /** @description The guides assigned to it, each one known. */
+            guideMobiles: components["schemas"]["Secret"][];
+        };
+        /** @description `data` of the limits. */
+        RetryAfter: {
+            /**
+             * Format: int64
+             * @description Seconds until a try may succeed.
+             */
+            retryAfter: number;
+        };
         /**
-         * Format: int64
-         * @description For when it was booked.
+         * @description What an account may be in its tenant; each route asks for its own.
+         * @enum {string}
          */
-        visitAt: number;
-        taskNo?: components["schemas"]["TaskNo"] | null;
-        /** @description This answers a repeat of an attempt that had succeeded; nothing was changed. */
-        replayed: boolean;
-      };
+        Role: "visitor" | "guide" | "admin";
+        /** @description A code, token or password on its way through a request; `Debug` prints stars. */
+        Secret: string;
+        /** @description `POST /api/auth/sign-in-link`: the token of a one-time sign-in link. */
+        SignInLinkRequest: {
+            /** @description What stood in the link's fragment. */
+            token: components["schemas"]["Secret"];
+        };
+        /** @description A new session. */
+        SignedIn: {
+            token?: components["schemas"]["Secret"] | null;
+            /**
+             * Format: int64
+             * @description When the session ends at the latest.
+             */
+            expiresAt: number;
+            /** @description What the account may be. */
+            roles: components["schemas"]["Role"][];
+            /** @description The account's name. */
+            name: string;
+        };
+        /** @description A task's number: the form of an order's number, upper-cased likewise. */
+        TaskNo: string;
+        /** @description An order as the task's guide sees it. */
+        TaskOrder: {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description Family name and `*`. */
+            visitorName: string;
+            /**
+             * Format: int64
+             * @description How many people.
+             */
+            partySize: number;
+            /**
+             * Format: int64
+             * @description For when it was booked.
+             */
+            visitAt: number;
+            /** @description Where it stands. */
+            status: components["schemas"]["OrderStatus"];
+            /**
+             * Format: int64
+             * @description When it was redeemed, if it was.
+             */
+            consumedAt?: number | null;
+        };
+        /** @description A guided tour, with how far it is. */
+        TaskView: {
+            /** @description The task's number. */
+            taskNo: components["schemas"]["TaskNo"];
+            /** @description Its title. */
+            title: string;
+            /** @description Its place. */
+            venue: string;
+            /**
+             * Format: int64
+             * @description When it starts; it belongs to the day it starts on.
+             */
+            startsAt: number;
+            /**
+             * Format: int64
+             * @description When it ends.
+             */
+            endsAt: number;
+            /**
+             * Format: int64
+             * @description Its orders.
+             */
+            total: number;
+            /**
+             * Format: int64
+             * @description Those still to be redeemed.
+             */
+            paid: number;
+            /**
+             * Format: int64
+             * @description Those redeemed.
+             */
+            consumed: number;
+        };
+        /** @description A verify code, 100000-999999: who holds it may use its order now. `Debug` prints stars; there is no `Display`. */
+        VerifyCode: string;
+        /** @description `GET …/verify-code`: the visitor's code. */
+        VerifyCodeView: {
+            /** @description The order's number. */
+            orderNo: components["schemas"]["OrderNo"];
+            /** @description The code that is alive now. */
+            verifyCode: components["schemas"]["VerifyCode"];
+            /**
+             * Format: int64
+             * @description The server's time, the only clock that counts.
+             */
+            serverTime: number;
+            /**
+             * Format: int64
+             * @description When the code runs out, grace left out.
+             */
+            expireTime: number;
+        };
     };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_Info: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      /** @description `GET /api/info`: what a kiosk or a page wants to know before anyone has signed in. */
-      data?: {
-        /** @description The server's version. */
-        version: string;
-        /** @description The oldest kiosk that may work with it. */
-        minAppVersion: string;
-        /**
-         * Format: int64
-         * @description The server's time.
-         */
-        serverTime: number;
-        /** @description The venue's zone (IANA name); all screens show times in it. */
-        timezone: string;
-        /** @description The tenant's name, where the caller named one or there is only one. */
-        tenant?: string | null;
-      };
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_MachineGuide: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      /** @description The guide that was made or renamed. */
-      data?: {
-        /** @description The guide's name. */
-        name: string;
-      };
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_MachineOrder: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      /** @description The order as it stands after a `PUT`. */
-      data?: {
-        /** @description The order's number. */
-        orderNo: components["schemas"]["OrderNo"];
-        /** @description Where it stands. */
-        status: components["schemas"]["OrderStatus"];
-        taskNo?: components["schemas"]["TaskNo"] | null;
-      };
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_MachineTask: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      /** @description The task as it stands after a `PUT`. */
-      data?: {
-        /** @description The task's number. */
-        taskNo: components["schemas"]["TaskNo"];
-        /**
-         * Format: int64
-         * @description How many guides are assigned to it.
-         */
-        guides: number;
-      };
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_Me: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      /** @description `GET /api/auth/me`: who is signed in. */
-      data?: {
-        /** @description The account's name. */
-        name: string;
-        /** @description What the account may be. */
-        roles: components["schemas"]["Role"][];
-        /**
-         * Format: int64
-         * @description When the session ends at the latest.
-         */
-        expiresAt: number;
-      };
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_SignedIn: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      /** @description A new session. */
-      data?: {
-        token?: components["schemas"]["Secret"] | null;
-        /**
-         * Format: int64
-         * @description When the session ends at the latest.
-         */
-        expiresAt: number;
-        /** @description What the account may be. */
-        roles: components["schemas"]["Role"][];
-        /** @description The account's name. */
-        name: string;
-      };
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_Vec_OwnOrder: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      data?: {
-        /** @description The order's number. */
-        orderNo: components["schemas"]["OrderNo"];
-        /** @description The name it was booked for. */
-        visitorName: string;
-        /**
-         * Format: int64
-         * @description How many people.
-         */
-        partySize: number;
-        /**
-         * Format: int64
-         * @description For when it was booked.
-         */
-        visitAt: number;
-        /** @description Where it stands. */
-        status: components["schemas"]["OrderStatus"];
-        /**
-         * Format: int64
-         * @description When it was redeemed, if it was.
-         */
-        consumedAt?: number | null;
-        /** @description The tour's title, if it belongs to one. */
-        title?: string | null;
-        /** @description The tour's place, if it belongs to one. */
-        venue?: string | null;
-      }[];
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_Vec_TaskOrder: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      data?: {
-        /** @description The order's number. */
-        orderNo: components["schemas"]["OrderNo"];
-        /** @description Family name and `*`. */
-        visitorName: string;
-        /**
-         * Format: int64
-         * @description How many people.
-         */
-        partySize: number;
-        /**
-         * Format: int64
-         * @description For when it was booked.
-         */
-        visitAt: number;
-        /** @description Where it stands. */
-        status: components["schemas"]["OrderStatus"];
-        /**
-         * Format: int64
-         * @description When it was redeemed, if it was.
-         */
-        consumedAt?: number | null;
-      }[];
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_Vec_TaskView: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      data?: {
-        /** @description The task's number. */
-        taskNo: components["schemas"]["TaskNo"];
-        /** @description Its title. */
-        title: string;
-        /** @description Its place. */
-        venue: string;
-        /**
-         * Format: int64
-         * @description When it starts; it belongs to the day it starts on.
-         */
-        startsAt: number;
-        /**
-         * Format: int64
-         * @description When it ends.
-         */
-        endsAt: number;
-        /**
-         * Format: int64
-         * @description Its orders.
-         */
-        total: number;
-        /**
-         * Format: int64
-         * @description Those still to be redeemed.
-         */
-        paid: number;
-        /**
-         * Format: int64
-         * @description Those redeemed.
-         */
-        consumed: number;
-      }[];
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_VerifyCodeView: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      /** @description `GET …/verify-code`: the visitor's code. */
-      data?: {
-        /** @description The order's number. */
-        orderNo: components["schemas"]["OrderNo"];
-        /** @description The code that is alive now. */
-        verifyCode: components["schemas"]["VerifyCode"];
-        /**
-         * Format: int64
-         * @description The server's time, the only clock that counts.
-         */
-        serverTime: number;
-        /**
-         * Format: int64
-         * @description When the code runs out, grace left out.
-         */
-        expireTime: number;
-      };
-    };
-    /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
-    Envelope_bool: {
-      /**
-       * Format: int32
-       * @description 0, or the error's number.
-       */
-      code: number;
-      /** @description Empty, or what went wrong in the caller's language. */
-      msg: string;
-      data?: boolean;
-    };
-    /** @description `GET /api/info`: what a kiosk or a page wants to know before anyone has signed in. */
-    Info: {
-      /** @description The server's version. */
-      version: string;
-      /** @description The oldest kiosk that may work with it. */
-      minAppVersion: string;
-      /**
-       * Format: int64
-       * @description The server's time.
-       */
-      serverTime: number;
-      /** @description The venue's zone (IANA name); all screens show times in it. */
-      timezone: string;
-      /** @description The tenant's name, where the caller named one or there is only one. */
-      tenant?: string | null;
-    };
-    /** @description `POST /api/auth/login`: user name and password. */
-    LoginRequest: {
-      /** @description An admin's user name. */
-      username: string;
-      /** @description The password. */
-      password: components["schemas"]["Secret"];
-    };
-    /** @description The guide that was made or renamed. */
-    MachineGuide: {
-      /** @description The guide's name. */
-      name: string;
-    };
-    /** @description The order as it stands after a `PUT`. */
-    MachineOrder: {
-      /** @description The order's number. */
-      orderNo: components["schemas"]["OrderNo"];
-      /** @description Where it stands. */
-      status: components["schemas"]["OrderStatus"];
-      taskNo?: components["schemas"]["TaskNo"] | null;
-    };
-    /** @description The task as it stands after a `PUT`. */
-    MachineTask: {
-      /** @description The task's number. */
-      taskNo: components["schemas"]["TaskNo"];
-      /**
-       * Format: int64
-       * @description How many guides are assigned to it.
-       */
-      guides: number;
-    };
-    /** @description `GET /api/auth/me`: who is signed in. */
-    Me: {
-      /** @description The account's name. */
-      name: string;
-      /** @description What the account may be. */
-      roles: components["schemas"]["Role"][];
-      /**
-       * Format: int64
-       * @description When the session ends at the latest.
-       */
-      expiresAt: number;
-    };
-    /** @description An order's number: `[0-9A-Za-z_-]{1,64}` after trimming, upper-cased, compared bytewise. */
-    OrderNo: string;
-    /** @description `data` of 2002 and of 1409: where the order stands. */
-    OrderState: {
-      /** @description Where it stands. */
-      status: components["schemas"]["OrderStatus"];
-      /**
-       * Format: int64
-       * @description When it was redeemed, if it was.
-       */
-      consumedAt?: number | null;
-      /** @description By whom; absent for visitors. */
-      consumedBy?: string | null;
-      /** @description At which kiosk; absent for visitors. */
-      device?: string | null;
-    };
-    /**
-     * @description Where an order stands in its life.
-     * @enum {string}
-     */
-    OrderStatus: "pending_payment" | "paid" | "consumed" | "refunding" | "refunded" | "cancelled";
-    /** @description An order as its visitor sees it. */
-    OwnOrder: {
-      /** @description The order's number. */
-      orderNo: components["schemas"]["OrderNo"];
-      /** @description The name it was booked for. */
-      visitorName: string;
-      /**
-       * Format: int64
-       * @description How many people.
-       */
-      partySize: number;
-      /**
-       * Format: int64
-       * @description For when it was booked.
-       */
-      visitAt: number;
-      /** @description Where it stands. */
-      status: components["schemas"]["OrderStatus"];
-      /**
-       * Format: int64
-       * @description When it was redeemed, if it was.
-       */
-      consumedAt?: number | null;
-      /** @description The tour's title, if it belongs to one. */
-      title?: string | null;
-      /** @description The tour's place, if it belongs to one. */
-      venue?: string | null;
-    };
-    /** @description `POST /open-api/guides`: make a guide, or give a known one another name. */
-    PostGuide: {
-      /** @description The guide's mobile number. */
-      mobile: components["schemas"]["Secret"];
-      /** @description The guide's name. */
-      name: string;
-    };
-    /** @description `PUT /open-api/orders/{orderNo}`: create an order or change it by its life. */
-    PutOrder: {
-      /** @description The visitor's mobile number. */
-      mobile: components["schemas"]["Secret"];
-      /** @description The name it was booked for. */
-      visitorName: string;
-      /**
-       * Format: int64
-       * @description How many people.
-       */
-      partySize: number;
-      /**
-       * Format: int64
-       * @description For when it was booked.
-       */
-      visitAt: number;
-      /** @description Where it stands. */
-      status: components["schemas"]["OrderStatus"];
-      /** @description Omitted: stays; `null`: none; an unknown one is an error. */
-      taskNo?: string | null;
-    };
-    /** @description `PUT /open-api/tasks/{taskNo}`: create a task or change it. */
-    PutTask: {
-      /** @description Its title. */
-      title: string;
-      /** @description Its place. */
-      venue: string;
-      /**
-       * Format: int64
-       * @description When it starts.
-       */
-      startsAt: number;
-      /**
-       * Format: int64
-       * @description When it ends.
-       */
-      endsAt: number;
-      /** @description The guides assigned to it, each one known. */
-      guideMobiles: components["schemas"]["Secret"][];
-    };
-    /** @description `data` of the limits. */
-    RetryAfter: {
-      /**
-       * Format: int64
-       * @description Seconds until a try may succeed.
-       */
-      retryAfter: number;
-    };
-    /**
-     * @description What an account may be in its tenant; each route asks for its own.
-     * @enum {string}
-     */
-    Role: "visitor" | "guide" | "admin";
-    /** @description A code, token or password on its way through a request; `Debug` prints stars. */
-    Secret: string;
-    /** @description `POST /api/auth/sign-in-link`: the token of a one-time sign-in link. */
-    SignInLinkRequest: {
-      /** @description What stood in the link's fragment. */
-      token: components["schemas"]["Secret"];
-    };
-    /** @description A new session. */
-    SignedIn: {
-      token?: components["schemas"]["Secret"] | null;
-      /**
-       * Format: int64
-       * @description When the session ends at the latest.
-       */
-      expiresAt: number;
-      /** @description What the account may be. */
-      roles: components["schemas"]["Role"][];
-      /** @description The account's name. */
-      name: string;
-    };
-    /** @description A task's number: the form of an order's number, upper-cased likewise. */
-    TaskNo: string;
-    /** @description An order as the task's guide sees it. */
-    TaskOrder: {
-      /** @description The order's number. */
-      orderNo: components["schemas"]["OrderNo"];
-      /** @description Family name and `*`. */
-      visitorName: string;
-      /**
-       * Format: int64
-       * @description How many people.
-       */
-      partySize: number;
-      /**
-       * Format: int64
-       * @description For when it was booked.
-       */
-      visitAt: number;
-      /** @description Where it stands. */
-      status: components["schemas"]["OrderStatus"];
-      /**
-       * Format: int64
-       * @description When it was redeemed, if it was.
-       */
-      consumedAt?: number | null;
-    };
-    /** @description A guided tour, with how far it is. */
-    TaskView: {
-      /** @description The task's number. */
-      taskNo: components["schemas"]["TaskNo"];
-      /** @description Its title. */
-      title: string;
-      /** @description Its place. */
-      venue: string;
-      /**
-       * Format: int64
-       * @description When it starts; it belongs to the day it starts on.
-       */
-      startsAt: number;
-      /**
-       * Format: int64
-       * @description When it ends.
-       */
-      endsAt: number;
-      /**
-       * Format: int64
-       * @description Its orders.
-       */
-      total: number;
-      /**
-       * Format: int64
-       * @description Those still to be redeemed.
-       */
-      paid: number;
-      /**
-       * Format: int64
-       * @description Those redeemed.
-       */
-      consumed: number;
-    };
-    /** @description A verify code, 100000-999999: who holds it may use its order now. `Debug` prints stars; there is no `Display`. */
-    VerifyCode: string;
-    /** @description `GET …/verify-code`: the visitor's code. */
-    VerifyCodeView: {
-      /** @description The order's number. */
-      orderNo: components["schemas"]["OrderNo"];
-      /** @description The code that is alive now. */
-      verifyCode: components["schemas"]["VerifyCode"];
-      /**
-       * Format: int64
-       * @description The server's time, the only clock that counts.
-       */
-      serverTime: number;
-      /**
-       * Format: int64
-       * @description When the code runs out, grace left out.
-       */
-      expireTime: number;
-    };
-  };
-  responses: never;
-  parameters: never;
-  requestBodies: never;
-  headers: never;
-  pathItems: never;
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
 }
 export type $defs = Record<string, never>;
 export interface operations {
-  consume_as_admin: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        "application/json": components["schemas"]["ConsumeRequest"];
-      };
-    };
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+    consume_as_admin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_Consumed"];
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConsumeRequest"];
+            };
         };
-      };
-    };
-  };
-  login: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        "application/json": components["schemas"]["LoginRequest"];
-      };
-    };
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Consumed"];
+                };
+            };
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_SignedIn"];
+    };
+    login: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-    };
-  };
-  logout: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoginRequest"];
+            };
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_bool"];
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_SignedIn"];
+                };
+            };
         };
-      };
     };
-  };
-  me: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+    logout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_Me"];
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_bool"];
+                };
+            };
         };
-      };
     };
-  };
-  sign_in_by_link: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        "application/json": components["schemas"]["SignInLinkRequest"];
-      };
-    };
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+    me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_SignedIn"];
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Me"];
+                };
+            };
         };
-      };
     };
-  };
-  info: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+    sign_in_by_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_Info"];
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignInLinkRequest"];
+            };
         };
-      };
-    };
-  };
-  own_orders: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_SignedIn"];
+                };
+            };
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_Vec_OwnOrder"];
+    };
+    info: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-    };
-  };
-  verify_code: {
-    parameters: {
-      query: {
-        /** @description the order's number */
-        orderNo: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Info"];
+                };
+            };
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_VerifyCodeView"];
+    };
+    own_orders: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-    };
-  };
-  consume_as_guide: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        "application/json": components["schemas"]["ConsumeRequest"];
-      };
-    };
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Vec_OwnOrder"];
+                };
+            };
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_Consumed"];
+    };
+    verify_code: {
+        parameters: {
+            query: {
+                /** @description the order's number */
+                orderNo: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-    };
-  };
-  task_list: {
-    parameters: {
-      query?: {
-        /** @description a day, YYYY-MM-DD, in the venue's zone; today where it is missing */
-        date?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_VerifyCodeView"];
+                };
+            };
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_Vec_TaskView"];
+    };
+    consume_as_guide: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-      };
-    };
-  };
-  task_orders: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description the task's number */
-        taskNo: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConsumeRequest"];
+            };
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_Vec_TaskOrder"];
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Consumed"];
+                };
+            };
         };
-      };
     };
-  };
-  post_guide: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        "application/json": components["schemas"]["PostGuide"];
-      };
-    };
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+    task_list: {
+        parameters: {
+            query?: {
+                /** @description a day, YYYY-MM-DD, in the venue's zone; today where it is missing */
+                date?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_MachineGuide"];
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Vec_TaskView"];
+                };
+            };
         };
-      };
     };
-  };
-  put_order: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description the order's number */
-        orderNo: string;
-      };
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        "application/json": components["schemas"]["PutOrder"];
-      };
-    };
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+    task_orders: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the task's number */
+                taskNo: string;
+            };
+            cookie?: never;
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_MachineOrder"];
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Vec_TaskOrder"];
+                };
+            };
         };
-      };
     };
-  };
-  put_task: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /** @description the task's number */
-        taskNo: string;
-      };
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        "application/json": components["schemas"]["PutTask"];
-      };
-    };
-    responses: {
-      200: {
-        headers: {
-          [name: string]: unknown;
+    post_guide: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
         };
-        content: {
-          "application/json": components["schemas"]["Envelope_MachineTask"];
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PostGuide"];
+            };
         };
-      };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_MachineGuide"];
+                };
+            };
+        };
     };
-  };
+    put_order: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the order's number */
+                orderNo: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutOrder"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_MachineOrder"];
+                };
+            };
+        };
+    };
+    put_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the task's number */
+                taskNo: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutTask"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_MachineTask"];
+                };
+            };
+        };
+    };
 }
