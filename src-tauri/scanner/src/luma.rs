@@ -43,7 +43,7 @@ impl Luma {
         // A new pixel lies a quarter of an old one away from its nearest: three parts of that, one of the next.
         let near_and_next = |i: usize, side: usize| {
             let near = i / 2;
-            (near, if i % 2 == 0 { near.saturating_sub(1) } else { (near + 1).min(side - 1) })
+            (near, if i.is_multiple_of(2) { near.saturating_sub(1) } else { (near + 1).min(side - 1) })
         };
         for y in 0..height {
             let (near, next) = near_and_next(y, self.height);
