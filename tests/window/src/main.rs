@@ -14,7 +14,8 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 const OWN_SUCCESS: Duration = Duration::from_secs(10);
 
 fn full_width(digits: &str) -> String {
-    digits.chars().map(|c| char::from_u32(c as u32 - '0' as u32 + '０' as u32).unwrap()).collect()
+    let digit = |c: char| "０１２３４５６７８９".chars().nth(c.to_digit(10).expect("a digit") as usize);
+    digits.chars().filter_map(digit).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
