@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tauri::path::PathResolver;
 use tauri::{Manager, WebviewWindowBuilder, Wry};
+use tempfile::TempDir;
 use wire::OrderNo;
 
 /// Where the server is when nobody says otherwise: on this machine.
@@ -111,10 +112,13 @@ fn run_app(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     app.manage(kiosk.clone());
     let window = app.config().app.windows.first().context("tauri.conf.json has no window")?;
-    WebviewWindowBuilder::from_config(app.handle(), window)?
-        .fullscreen(!(arguments.demo || arguments.windowed))
-        .build()
-        .context("the window cannot be opened")?;
+    let mut window =
+        WebviewWindowBuilder::from_config(app.handle(), window)?.fullscreen(!(arguments.demo || arguments.windowed));
+    let borrowed = folder_for_homeless(app.path())?;
+    if let Some(folder) = &borrowed {
+        window = window.data_directory(folder.path().to_owned());
+    }
+    window.build().context("the window cannot be opened")?;
     // A device that hangs must not hold up the window.
     let looking = kiosk.clone();
     std::thread::Builder::new().name("source".into()).spawn(move || looking.eye.look_at(source))?;
@@ -146,6 +150,21 @@ async fn open_kiosk(arguments: &Arguments, path: &PathResolver<Wry>) -> anyhow::
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")?;
     Ok(kiosk)
+}
+
+/// The web view insists on a folder. A kiosk's user may have no home to put one in; then it gets one that is gone with
+/// the app: the page keeps nothing in it.
+fn folder_for_homeless(path: &PathResolver<Wry>) -> anyhow::Result<Option<TempDir>> {
+    let usual = path.app_local_data_dir().map_err(anyhow::Error::from);
+    match usual.and_then(|folder| Ok(std::fs::create_dir_all(folder)?)) {
+        Ok(()) => Ok(None),
+        Err(error) => {
+            tracing::warn!(%error, "no home for the web view's files; they are gone with the app");
+            let folder =
+                tempfile::Builder::new().prefix("guidepost-").tempdir().context("no folder for the web view")?;
+            Ok(Some(folder))
+        }
+    }
 }
 
 /// What the demo prints: addresses are for the person who started it, and the links in them work once.

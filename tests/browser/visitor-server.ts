@@ -79,6 +79,13 @@ async function openVenue(codeLife: number): Promise<Venue> {
     });
   });
   const { url, guide } = await Promise.race([ready, ended]);
+  const page = await fetch(url);
+  if (!page.headers.get("content-type")?.startsWith("text/html")) {
+    server.kill("SIGTERM");
+    throw new Error(
+      `the server has no visitors' page (npm run build, then build the server): ${await page.text()}`,
+    );
+  }
   let guideToken: string | undefined;
   return {
     url,

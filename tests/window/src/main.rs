@@ -14,7 +14,8 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 const OWN_SUCCESS: Duration = Duration::from_secs(10);
 
 fn full_width(digits: &str) -> String {
-    digits.chars().map(|c| char::from_u32(c as u32 - '0' as u32 + '０' as u32).unwrap()).collect()
+    let digit = |c: char| "０１２３４５６７８９".chars().nth(c.to_digit(10).expect("a digit") as usize);
+    digits.chars().filter_map(digit).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,12 +99,12 @@ async fn after_a_foreign_code_a_valid_one_is_admitted() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn by_hand_with_full_width_digits_while_the_camera_is_out_of_order() -> anyhow::Result<()> {
+async fn by_hand_with_full_width_digits_without_a_camera_and_without_a_home() -> anyhow::Result<()> {
     use fantoccini::Locator;
     let _alone = ALONE.lock().await;
     let mut stage = Stage::open("by-hand")?;
     let missing = stage.folder.path().join("no-such-camera");
-    let kiosk = stage.kiosk(&missing).await?;
+    let kiosk = stage.kiosk_without_home(&missing).await?;
     kiosk.shows("out_of_order", 0).await?;
     stage.keep(&kiosk.client, "1-out-of-order").await?;
     let order = kiosk.orders()[0].clone();

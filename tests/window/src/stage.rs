@@ -57,11 +57,25 @@ impl Stage {
 
     /// Opens the kiosk's window, fed by `pictures`.
     pub(crate) async fn kiosk(&mut self, pictures: &Path) -> anyhow::Result<Kiosk> {
+        let home = self.folder.path().to_owned();
+        self.kiosk_of(&home, pictures).await
+    }
+
+    /// The same for a user who has no home, and nowhere to put one.
+    pub(crate) async fn kiosk_without_home(&mut self, pictures: &Path) -> anyhow::Result<Kiosk> {
+        // Below a file no folder can be made, not even by root.
+        self.kiosk_of(Path::new("/dev/null/no-home"), pictures).await
+    }
+
+    async fn kiosk_of(&mut self, home: &Path, pictures: &Path) -> anyhow::Result<Kiosk> {
         let app = app()?;
-        let said = self.folder.path().join("kiosk-said");
+        let said = self.said("kiosk");
         let data = self.folder.path().join("data");
         let mut driver = self.command("WebKitWebDriver");
-        driver.env("TAURI_WEBVIEW_AUTOMATION", "true").stdout(File::create(&said)?);
+        driver.env("TAURI_WEBVIEW_AUTOMATION", "true").env("HOME", home);
+        for folder in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"] {
+            driver.env_remove(folder);
+        }
         let port =
             self.driver(driver, "kiosk", |port| vec![format!("--port={port}"), "--host=127.0.0.1".into()]).await?;
         let arguments = ["--demo", "--data", text(&data)?, "--pictures", text(pictures)?];
@@ -118,6 +132,7 @@ impl Stage {
             .env("DISPLAY", &self.display)
             .env_remove("WAYLAND_DISPLAY")
             .env("HOME", self.folder.path())
+            .env("TMPDIR", self.folder.path())
             // No session bus, and none is to be started: it would outlive the test. A kiosk's bare user has none either.
             .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
             .env("NO_AT_BRIDGE", "1");
@@ -138,10 +153,15 @@ impl Stage {
     }
 
     fn start(&mut self, mut command: Command, name: &str) -> anyhow::Result<()> {
-        command.stdout(File::create(self.folder.path().join(format!("{name}-said")))?);
+        command.stdout(File::create(self.said(name))?);
         let log = self.log(name)?;
         self.processes.push(Process::start(command, log)?);
         Ok(())
+    }
+
+    /// What a process wrote to standard output. It may hold links that sign in, so it goes with the test.
+    fn said(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}-said"))
     }
 
     fn log(&self, name: &str) -> anyhow::Result<File> {

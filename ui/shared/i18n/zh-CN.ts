@@ -18,7 +18,7 @@ export const visitor = {
   title: "核销码",
   loading: "正在载入",
   stillLoading: "网络较慢，已等待 {seconds} 秒",
-  scanHint: "请把屏幕调亮，出示给导览员",
+  scanHint: "请把屏幕调亮，出示给讲解员",
   qrLabel: "订单 {orderNo} 的核销二维码",
   digitsLabel: "核销码",
   secondsLeft: "{seconds} 秒后更新",
@@ -158,7 +158,7 @@ export const kiosk = {
     bad: "异常",
     opening: "打开中",
   },
-  guide: "导览员",
+  guide: "讲解员",
   signIn: {
     title: "请登录",
     text: "请粘贴管理员给您的一次性登录链接",
