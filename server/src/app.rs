@@ -1,15 +1,17 @@
 //! What every handler has at hand: settings, database, code store, clock and random source.
 
 use crate::clock::{Clock, RandomSource};
-use crate::codes::{CodeKey, CodeStore, MemoryCodes};
+use crate::codes::{CodeKey, CodeStore, MemoryCodes, RedisAddress, RedisCodes};
 use crate::config::Config;
 use crate::db::Db;
+use crate::settings::SettingsCache;
 use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::task::TaskTracker;
 use wire::{Secret, TenantId};
 
@@ -31,6 +33,8 @@ pub struct AppState {
     pub random: Arc<dyn RandomSource>,
     /// The venue's zone.
     pub zone: TimeZone,
+    /// Settings that were read lately.
+    pub(crate) settings: SettingsCache,
     /// Work that goes on when its caller has gone; shut-down waits for it.
     pub tasks: TaskTracker,
 }
@@ -46,8 +50,8 @@ impl AppState {
         if config.database.migrate {
             db.migrate().await?;
         }
-        let codes = Arc::new(MemoryCodes::new(clock.clone()));
-        Ok(Arc::new(Self { config, db, codes, clock, random, zone, tasks: TaskTracker::new() }))
+        let codes = open_codes(&config, &clock)?;
+        Ok(Arc::new(Self { config, db, codes, clock, random, zone, settings: SettingsCache::default(), tasks: TaskTracker::new() }))
     }
 
     /// The key of an order's code.
@@ -61,6 +65,16 @@ impl AppState {
         self.random.fill(&mut bytes);
         Secret::new(URL_SAFE_NO_PAD.encode(bytes))
     }
+}
+
+fn open_codes(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<dyn CodeStore>> {
+    let url = config.code_store.url.expose();
+    if url == "memory:" {
+        return Ok(Arc::new(MemoryCodes::new(clock.clone())));
+    }
+    let address = RedisAddress::parse(url).map_err(|wrong| anyhow::anyhow!("setting `code_store.url` {wrong}"))?;
+    let limit = Duration::from_millis(config.code_store.timeout_ms.into());
+    Ok(Arc::new(RedisCodes::new(&address, limit)?))
 }
 
 /// What the database keeps of a token or key: its SHA-256, hex.

@@ -1,7 +1,8 @@
 //! Settings: a TOML file, and over it the environment (`GUIDEPOST_` and the path, `__` for a dot, lists as JSON).
 
+use crate::codes::RedisAddress;
 use serde::Deserialize;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// All settings, with their defaults. Times are in seconds.
@@ -22,14 +23,17 @@ pub struct Config {
     pub code_store: CodeStoreConfig,
     /// Verify codes.
     pub verify_code: VerifyCodeConfig,
+    /// Limits.
+    pub limits: LimitsConfig,
+    /// What makes an alert.
+    pub alerts: AlertsConfig,
+    /// Peers whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<Network>,
 
     // Settings of the contract that this version does not act on yet; `Config::notes` says so at start.
-    trusted_proxies: Option<toml::Value>,
     secret_key_file: Option<toml::Value>,
     tls: Option<toml::Value>,
-    limits: Option<toml::Value>,
     sms: Option<toml::Value>,
-    alerts: Option<toml::Value>,
     devices: Option<toml::Value>,
 
     /// Makes guides, today's tasks and paid orders in an empty database; `serve --demo` sets it.
@@ -44,7 +48,7 @@ pub struct Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DatabaseConfig {
-    /// `sqlite:///path/to/file`.
+    /// `sqlite:///path/to/file` or `mysql://user:password@host/database`.
     pub url: DatabaseUrl,
     /// Apply pending migrations at start.
     pub migrate: bool,
@@ -67,6 +71,22 @@ impl DatabaseUrl {
     pub fn expose(&self) -> &str {
         &self.0
     }
+
+    /// From a text.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self(url.into())
+    }
+
+    /// Whether it names a MySQL or MariaDB server.
+    pub fn is_mysql(&self) -> bool {
+        self.0.starts_with("mysql:") || self.0.starts_with("mariadb:")
+    }
+
+    /// The file of a SQLite database.
+    pub(crate) fn sqlite_file(&self) -> Option<&str> {
+        let path = self.0.strip_prefix("sqlite:")?;
+        path.trim_start_matches("//").split('?').next()
+    }
 }
 
 impl std::fmt::Debug for DatabaseUrl {
@@ -79,10 +99,12 @@ impl std::fmt::Debug for DatabaseUrl {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodeStoreConfig {
-    /// `memory:` (embedded, one process).
+    /// `memory:` (embedded, one process), `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`.
     pub url: DatabaseUrl,
     /// Stands in front of every key; no braces.
     pub prefix: String,
+    /// What one use of the store may take in all, connecting included, milliseconds.
+    pub timeout_ms: u32,
 }
 
 /// `[verify_code]`
@@ -95,6 +117,89 @@ pub struct VerifyCodeConfig {
     pub grace: u32,
 }
 
+/// `[limits]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Limits of redemption.
+    pub consume: ConsumeLimits,
+    sms: Option<toml::Value>,
+}
+
+/// `[limits.consume]`; none has a hidden bound.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConsumeLimits {
+    /// Attempts an operator has in any 60 s.
+    pub operator: u32,
+    /// The same for an address.
+    pub ip: u32,
+    /// Wrong codes in a row for one order before it is locked for 10 min.
+    pub order: u32,
+    /// By-code failures of an operator in 10 min.
+    pub by_code: u32,
+    /// A guide's failures in 10 min before freezing for 30 min.
+    pub freeze: u32,
+    /// Count every attempt, successes among them.
+    pub count_all: bool,
+}
+
+impl Default for ConsumeLimits {
+    fn default() -> Self {
+        Self { operator: 10, ip: 300, order: 5, by_code: 5, freeze: 50, count_all: false }
+    }
+}
+
+/// `[alerts]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AlertsConfig {
+    /// A tenant's wrong codes in 10 min before an alert.
+    pub consume_failures: u32,
+}
+
+impl Default for AlertsConfig {
+    fn default() -> Self {
+        Self { consume_failures: 200 }
+    }
+}
+
+/// A network (`10.0.0.0/8`) or a single address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl TryFrom<String> for Network {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no address and no network like 10.0.0.0/8");
+        let (address, bits) = text.split_once('/').map_or((text.as_str(), None), |(a, b)| (a, Some(b)));
+        let address: IpAddr = address.trim().parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(most), |bits| bits.trim().parse()).map_err(|_| wrong())?;
+        if bits > most { Err(wrong()) } else { Ok(Self { address, bits }) }
+    }
+}
+
+impl Network {
+    /// Whether an address lies in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let same = |a: u128, b: u128, width: u8| {
+            let shift = width - self.bits;
+            u32::from(shift) >= 128 || a >> shift == b >> shift
+        };
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => same(a.to_bits().into(), b.to_bits().into(), 32),
+            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), 128),
+            _ => false,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -105,12 +210,12 @@ impl Default for Config {
             database: DatabaseConfig::default(),
             code_store: CodeStoreConfig::default(),
             verify_code: VerifyCodeConfig::default(),
-            trusted_proxies: None,
+            limits: LimitsConfig::default(),
+            alerts: AlertsConfig::default(),
+            trusted_proxies: Vec::new(),
             secret_key_file: None,
             tls: None,
-            limits: None,
             sms: None,
-            alerts: None,
             devices: None,
             demo: false,
             demo_folder: None,
@@ -126,7 +231,7 @@ impl Default for DatabaseConfig {
 
 impl Default for CodeStoreConfig {
     fn default() -> Self {
-        Self { url: DatabaseUrl("memory:".to_owned()), prefix: String::new() }
+        Self { url: DatabaseUrl("memory:".to_owned()), prefix: String::new(), timeout_ms: 800 }
     }
 }
 
@@ -160,6 +265,9 @@ impl ConfigError {
         Self::Key { key: key.to_owned(), reason: reason.into() }
     }
 }
+
+/// A code that ran out counts for no longer than this (s).
+pub(crate) const MAX_GRACE: u32 = 10;
 
 const PREFIX: &str = "GUIDEPOST_";
 const TOP_LEVEL: &[&str] = &[
@@ -243,11 +351,22 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if !self.database.url.0.starts_with("sqlite:") {
-            return Err(ConfigError::key("database.url", "this version takes sqlite:///path/to/file"));
+        let mysql = self.database.url.is_mysql();
+        if !mysql && !self.database.url.0.starts_with("sqlite:") {
+            return Err(ConfigError::key("database.url", "is sqlite:///path/to/file or mysql://user:password@host/database"));
         }
-        if self.code_store.url.0 != "memory:" {
-            return Err(ConfigError::key("code_store.url", "this version takes memory:"));
+        if self.code_store.url.0 == "memory:" {
+            if mysql {
+                return Err(ConfigError::key(
+                    "code_store.url",
+                    "memory: keeps codes in one process; with MySQL name a Redis: redis://host:6379",
+                ));
+            }
+        } else if let Err(wrong) = RedisAddress::parse(&self.code_store.url.0) {
+            return Err(ConfigError::key("code_store.url", wrong));
+        }
+        if self.code_store.timeout_ms < 1 {
+            return Err(ConfigError::key("code_store.timeout_ms", "must be 1 ms or more"));
         }
         if self.code_store.prefix.contains(['{', '}']) {
             return Err(ConfigError::key("code_store.prefix", "braces are not allowed"));
@@ -255,8 +374,8 @@ impl Config {
         if self.verify_code.ttl < 1 {
             return Err(ConfigError::key("verify_code.ttl", "must be 1 second or more"));
         }
-        if self.verify_code.grace > 0 {
-            return Err(ConfigError::key("verify_code.grace", "this version has no grace yet: use 0"));
+        if self.verify_code.grace > MAX_GRACE {
+            return Err(ConfigError::key("verify_code.grace", "is at most 10 seconds"));
         }
         // Serving plain HTTP to somebody who asked for TLS would be worse than not serving.
         if self.tls.is_some() {
@@ -282,11 +401,9 @@ impl Config {
     /// What the operator should know of these settings, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let later = [
-            ("trusted_proxies", &self.trusted_proxies),
             ("secret_key_file", &self.secret_key_file),
-            ("limits", &self.limits),
+            ("limits.sms", &self.limits.sms),
             ("sms", &self.sms),
-            ("alerts", &self.alerts),
             ("devices", &self.devices),
         ];
         later
@@ -368,13 +485,37 @@ mod tests {
             ("[verify_code]\nlife = 1", "verify_code"),
             ("colour = \"red\"", "colour"),
             ("timezone = \"Mars/Olympus\"", "`timezone`"),
-            ("[code_store]\nurl = \"redis://127.0.0.1\"", "`code_store.url`"),
+            ("[code_store]\nurl = \"http://127.0.0.1\"", "`code_store.url`"),
+            ("[database]\nurl = \"mysql://127.0.0.1/x\"", "`code_store.url`"),
+            ("[database]\nurl = \"postgres://127.0.0.1/x\"", "`database.url`"),
+            ("[verify_code]\ngrace = 11", "`verify_code.grace`"),
+            ("trusted_proxies = [\"10.0.0.0/33\"]", "trusted_proxies"),
             ("[code_store]\nprefix = \"{a}\"", "`code_store.prefix`"),
             ("[tls]\nown_ca = true", "`tls`"),
             ("public_url = \"ftp://x\"", "`public_url`"),
         ] {
             let error = load(text, &[]).unwrap_err();
             assert!(error.contains(key), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_network_holds_its_addresses() {
+        let network = |text: &str| Network::try_from(text.to_owned()).unwrap();
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        for (net, address, holds) in [
+            ("10.0.0.0/8", "10.255.0.1", true),
+            ("10.0.0.0/8", "11.0.0.1", false),
+            ("10.0.0.1", "10.0.0.1", true),
+            ("10.0.0.1", "10.0.0.2", false),
+            ("0.0.0.0/0", "1.2.3.4", true),
+            ("::/0", "2001:db8::1", true),
+            ("2001:db8::/32", "2001:db8:1::1", true),
+            ("2001:db8::/32", "2001:db9::1", false),
+            ("10.0.0.0/8", "::ffff:10.1.1.1", true),
+            ("::/0", "1.2.3.4", false),
+        ] {
+            assert_eq!(network(net).contains(ip(address)), holds, "{net} {address}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The database: one writer, several readers, migrations, and what its errors mean to a caller.
+//! The database, SQLite or MySQL: connections, migrations, and what its errors mean to a caller.
 
 use crate::config::DatabaseConfig;
 use anyhow::Context;
@@ -12,12 +12,25 @@ pub(crate) type Tx = Transaction<'static, Any>;
 /// No transaction may wait longer than this for its turn, so that answers come in time.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(4);
 
+/// Connections to a MySQL server.
+const CONNECTIONS: u32 = 24;
+
+/// No migration waits longer than this for another server's.
+const MIGRATION_LIMIT: Duration = Duration::from_secs(120);
+
 /// Handles to the database.
 #[derive(Debug, Clone)]
 pub struct Db {
+    kind: Kind,
     // SQLite has one writer; queueing for it here is fair and quick, queueing in SQLite is neither.
     write: AnyPool,
     read: AnyPool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Sqlite,
+    Mysql,
 }
 
 /// Why a statement or a transaction failed, as far as a caller needs to know.
@@ -26,6 +39,12 @@ pub enum DbError {
     /// A unique key stood against it.
     #[error("a unique key stands against it")]
     Duplicate,
+    /// Two transactions waited for each other and this one was undone; trying again is safe.
+    #[error("two transactions stood in each other's way")]
+    Deadlock,
+    /// It took too long, and it is unknown whether it committed.
+    #[error("the database did not answer in time")]
+    TooSlow,
     /// The database cannot be reached, or it is unknown whether it committed.
     #[error("the database is away: {0}")]
     Away(sqlx::Error),
@@ -38,6 +57,8 @@ impl From<sqlx::Error> for DbError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::Database(inner) if inner.is_unique_violation() => Self::Duplicate,
+            // SQLSTATE 40001: serialisation failure.
+            sqlx::Error::Database(inner) if inner.code().as_deref() == Some("40001") => Self::Deadlock,
             sqlx::Error::Database(inner) if inner.is_foreign_key_violation() || inner.is_check_violation() => {
                 Self::Bug(error)
             }
@@ -54,14 +75,19 @@ impl From<sqlx::Error> for DbError {
 }
 
 impl Db {
-    /// Opens the database, making the file and its folder where they are missing.
+    /// Opens the database; of SQLite the file and its folder are made where they are missing.
     ///
     /// # Errors
-    /// Where the file cannot be made or opened; the text names it.
+    /// Where it cannot be made or reached; the text names it, without any password.
     pub async fn open(config: &DatabaseConfig) -> anyhow::Result<Self> {
         sqlx::any::install_default_drivers();
-        let url = config.url.expose();
-        let file = url.trim_start_matches("sqlite:").trim_start_matches("//").split('?').next().unwrap_or_default();
+        match config.url.sqlite_file() {
+            Some(file) => Self::open_sqlite(config.url.expose(), file).await,
+            None => Self::open_mysql(config.url.expose()).await,
+        }
+    }
+
+    async fn open_sqlite(url: &str, file: &str) -> anyhow::Result<Self> {
         if let Some(folder) = std::path::Path::new(file).parent() {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("the database's folder {} cannot be made", folder.display()))?;
@@ -69,38 +95,47 @@ impl Db {
         let separator = if url.contains('?') { '&' } else { '?' };
         let options: AnyConnectOptions =
             format!("{url}{separator}mode=rwc").parse().context("setting `database.url` is no database address")?;
-        let pool = |connections: u32| {
-            AnyPoolOptions::new()
-                .max_connections(connections)
-                .acquire_timeout(ACQUIRE_LIMIT)
-                .after_connect(|connection, _| {
-                    Box::pin(async move {
-                        // A commit is on the disk before it is answered; readers and the writer do not wait for each other.
-                        for pragma in [
-                            "PRAGMA journal_mode = WAL",
-                            "PRAGMA synchronous = FULL",
-                            "PRAGMA busy_timeout = 3000",
-                            "PRAGMA foreign_keys = ON",
-                        ] {
-                            sqlx::query(pragma).execute(&mut *connection).await?;
-                        }
-                        Ok(())
-                    })
-                })
-                .connect_with(options.clone())
-        };
+        // A commit is on the disk before it is answered; readers and the writer do not wait for each other.
+        let pragmas = &[
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA busy_timeout = 3000",
+            "PRAGMA foreign_keys = ON",
+        ];
         let context = || format!("the database {file} cannot be opened");
-        let write = pool(1).await.with_context(context)?;
-        let read = pool(4).await.with_context(context)?;
-        Ok(Self { write, read })
+        let write = pool(1, pragmas, options.clone()).await.with_context(context)?;
+        let read = pool(4, pragmas, options).await.with_context(context)?;
+        Ok(Self { kind: Kind::Sqlite, write, read })
     }
 
-    /// Applies pending migrations.
+    async fn open_mysql(url: &str) -> anyhow::Result<Self> {
+        let options: AnyConnectOptions =
+            url.parse().map_err(|_| anyhow::anyhow!("setting `database.url` is no database address"))?;
+        let settings = &[
+            // A plain read after an update must see what others have committed by then.
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET SESSION innodb_lock_wait_timeout = 2",
+            "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
+        ];
+        let pool = pool(CONNECTIONS, settings, options).await.context("the database server cannot be reached")?;
+        Ok(Self { kind: Kind::Mysql, write: pool.clone(), read: pool })
+    }
+
+    /// Applies pending migrations, one server at a time.
     ///
     /// # Errors
     /// Where one fails, or the database is newer than this program.
     pub async fn migrate(&self) -> anyhow::Result<()> {
-        sqlx::migrate!("./migrations/sqlite").run(&self.write).await.context("the database's migration failed")
+        let migration = async {
+            match self.kind {
+                // `serve` holds a lock beside the file, and a transaction around each migration does the rest.
+                Kind::Sqlite => sqlx::migrate!("./migrations/sqlite").run(&self.write).await,
+                // sqlx takes a lock of the server's for it.
+                Kind::Mysql => sqlx::migrate!("./migrations/mysql").run(&self.write).await,
+            }
+        };
+        let done = tokio::time::timeout(MIGRATION_LIMIT, migration).await;
+        done.context("another server's migration does not end")?.context("the database's migration failed")
     }
 
     /// Where statements that only read go.
@@ -108,10 +143,14 @@ impl Db {
         &self.read
     }
 
-    /// Begins a transaction that writes. It takes the write lock at once: asking for it later, after a read, would
-    /// fail at once where somebody else has written in between.
+    /// Begins a transaction that writes. In SQLite it takes the write lock at once: asking for it later, after a read,
+    /// would fail at once where somebody else has written in between.
     pub(crate) async fn begin(&self) -> Result<Tx, DbError> {
-        Ok(self.write.begin_with("BEGIN IMMEDIATE").await?)
+        let statement = match self.kind {
+            Kind::Sqlite => "BEGIN IMMEDIATE",
+            Kind::Mysql => "START TRANSACTION",
+        };
+        Ok(self.write.begin_with(statement).await?)
     }
 
     /// Whether the database answers.
@@ -125,4 +164,29 @@ impl Db {
         self.read.close().await;
         self.write.close().await;
     }
+}
+
+async fn pool(
+    connections: u32,
+    settings: &'static [&'static str],
+    options: AnyConnectOptions,
+) -> Result<AnyPool, sqlx::Error> {
+    AnyPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_LIMIT)
+        .after_connect(move |connection, _| {
+            Box::pin(async move {
+                for setting in settings {
+                    sqlx::query(*setting).execute(&mut *connection).await?;
+                }
+                Ok(())
+            })
+        })
+        .connect_with(options)
+        .await
+}
+
+/// The id that the last insert made.
+pub(crate) fn new_id(inserted: &sqlx::any::AnyQueryResult) -> Result<i64, DbError> {
+    inserted.last_insert_id().ok_or_else(|| DbError::Bug(sqlx::Error::RowNotFound))
 }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accounts;
+mod admin;
 pub mod app;
 mod booking;
 pub mod clock;
@@ -12,7 +13,9 @@ pub mod config;
 pub mod db;
 mod demo;
 mod http;
+mod ops;
 mod redemption;
+mod settings;
 mod text;
 
 pub use config::Config;
@@ -42,8 +45,8 @@ pub struct Running {
     demo: Option<Demo>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<std::io::Result<()>>,
-    /// Held as long as the process serves: codes in memory are worth nothing to a second process on the same file.
-    _lock: File,
+    /// Held as long as the process serves a SQLite file.
+    _lock: Option<File>,
 }
 
 /// The description of the HTTP interface (OpenAPI 3.1, JSON), from which the pages' types are made.
@@ -97,17 +100,14 @@ pub async fn start_with(
 }
 
 /// `memory:` keeps codes in one process: a second one on the same database would issue codes of its own.
-fn lock_beside_database(config: &Config) -> anyhow::Result<File> {
-    let url = config.database.url.expose();
-    let file = url.trim_start_matches("sqlite:").trim_start_matches("//").split('?').next().unwrap_or_default();
+fn lock_beside_database(config: &Config) -> anyhow::Result<Option<File>> {
+    let Some(file) = config.database.url.sqlite_file() else { return Ok(None) };
     let path = format!("{file}.serve-lock");
     let lock = File::create(&path).with_context(|| format!("cannot make {path}"))?;
     lock.try_lock().map_err(|_| {
-        anyhow::anyhow!(
-            "another guidepost-server serves {file}. With code_store.url = \"memory:\" one process alone may."
-        )
+        anyhow::anyhow!("another guidepost-server serves {file}; on a SQLite file one process alone may")
     })?;
-    Ok(lock)
+    Ok(Some(lock))
 }
 
 impl Running {

@@ -105,6 +105,20 @@ texts! {
     CodeInvalid: "核销码无效，请让游客刷新后重试", "The code is not valid now. Ask the visitor to refresh it.";
     /// 2004.
     CodesAway: "核销码服务暂不可用，请稍后重试", "The code service is not available. Try again later.";
+    /// 2005.
+    TooFrequent: "核销尝试过于频繁，请稍后重试", "Too many attempts to redeem. Try again later.";
+    /// 2006.
+    CodeAmbiguous: "有多个订单使用此核销码，请选择订单", "More than one order has this code. Pick the order.";
+    /// 2007.
+    Frozen: "账号已被冻结，请联系管理员", "Your account is frozen. Ask an admin.";
+    /// 1503: compensation and reversal.
+    NoConfirmation: "此操作需要短信确认，短信功能尚未启用", "This needs a confirmation by SMS, which is not set up yet.";
+    /// 1429: rotation.
+    RotatedJustNow: "核销码刚刚更换过，请稍后再试", "The code was changed a moment ago. Try again later.";
+    /// 1400: rotation without confirmation.
+    ConfirmRotation: "请确认后再更换核销码", "Confirm that the code shall be changed.";
+    /// 1400: a setting.
+    BadSetting: "没有这个设置项，或取值不正确", "There is no such setting, or its value does not fit.";
     /// The visitor's page has not been built.
     PagesNotBuilt: "页面尚未构建：请运行 npm run build 后重新构建服务端。接口已可使用。", "The pages have not been built: run npm run build and build the server again. The API is at work.";
 }

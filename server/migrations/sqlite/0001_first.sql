@@ -19,6 +19,7 @@ CREATE TABLE account (
     is_visitor    INTEGER NOT NULL DEFAULT 0,
     is_guide      INTEGER NOT NULL DEFAULT 0,
     is_admin      INTEGER NOT NULL DEFAULT 0,
+    frozen_at     INTEGER,           -- a guide whom an admin has frozen
     created_at    INTEGER NOT NULL,
     UNIQUE (tenant_id, mobile),
     UNIQUE (tenant_id, username)
@@ -97,22 +98,45 @@ CREATE INDEX booking_order_account ON booking_order (tenant_id, account_id);
 CREATE TABLE redemption (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant_id          INTEGER NOT NULL REFERENCES tenant (id),
-    order_id           INTEGER NOT NULL REFERENCES booking_order (id),
+    order_id           INTEGER REFERENCES booking_order (id), -- null: a limit or a frozen operator stood before the order
     request_id         TEXT,             -- the caller's name for the attempt
     operator_id        INTEGER,          -- account; null for the system
     operator_type      TEXT    NOT NULL, -- guide, admin, system
     entry              TEXT,             -- scan, wedge, manual
     device_id          INTEGER,
     address            TEXT,             -- the client's
-    status_before      TEXT    NOT NULL,
-    status_after       TEXT    NOT NULL,
+    status_before      TEXT,
+    status_after       TEXT,
     result             INTEGER NOT NULL, -- 0, or the error's code
     at                 INTEGER NOT NULL,
     -- The order's id while this success stands, null in refusals and once reversed: one standing success an order.
     standing_order_id  INTEGER,
     -- The request id of a success, kept for ever, so that a repeat finds it: unique for the operator.
-    claimed_request_id TEXT
+    claimed_request_id TEXT,
+    reason             TEXT,             -- why an admin compensated or reversed
+    -- The minute of a refusal by a limit or a frozen operator: one row an operator, result and minute.
+    limited_minute     INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX redemption_standing ON redemption (tenant_id, standing_order_id);
 CREATE UNIQUE INDEX redemption_claim ON redemption (tenant_id, operator_id, claimed_request_id);
+CREATE UNIQUE INDEX redemption_limited ON redemption (tenant_id, operator_id, result, limited_minute);
 CREATE INDEX redemption_order ON redemption (tenant_id, order_id);
+
+-- Settings changed while the server runs; they lie over file and environment.
+CREATE TABLE setting (
+    tenant_id  INTEGER NOT NULL REFERENCES tenant (id),
+    name       TEXT    NOT NULL,      -- as in the settings file, with dots
+    value      TEXT    NOT NULL,      -- JSON
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, name)
+) STRICT, WITHOUT ROWID;
+
+-- What an admin should look at.
+CREATE TABLE alert (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant_id  INTEGER NOT NULL REFERENCES tenant (id),
+    kind       TEXT    NOT NULL,
+    account_id INTEGER,               -- whom it concerns
+    at         INTEGER NOT NULL
+) STRICT;
+CREATE INDEX alert_tenant ON alert (tenant_id, id);

@@ -2,9 +2,8 @@
 
 use super::{password, store};
 use crate::app::{App, token_hash};
-use crate::db::DbError;
+use crate::db::{DbError, new_id};
 use anyhow::ensure;
-use sqlx::Row;
 use wire::{Mobile, Secret, TenantId};
 
 /// All tenants.
@@ -21,12 +20,12 @@ pub async fn tenants(app: &App) -> anyhow::Result<Vec<TenantId>> {
 /// Where the database is away.
 pub async fn tenant(app: &App, name: &str) -> anyhow::Result<TenantId> {
     let mut tx = app.db.begin().await?;
-    let row = sqlx::query("INSERT INTO tenant (name, created_at) VALUES (?, ?) RETURNING id")
+    let inserted = sqlx::query("INSERT INTO tenant (name, created_at) VALUES (?, ?)")
         .bind(name)
         .bind(app.clock.now_ms())
-        .fetch_one(&mut *tx)
+        .execute(&mut *tx)
         .await?;
-    let id = row.try_get("id")?;
+    let id = new_id(&inserted)?;
     tx.commit().await?;
     Ok(TenantId(id))
 }

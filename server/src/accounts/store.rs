@@ -1,6 +1,6 @@
 //! Accounts, sessions, links and API keys in the database.
 
-use crate::db::{Db, DbError, Tx};
+use crate::db::{Db, DbError, Tx, new_id};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 use wire::api::Role;
@@ -204,7 +204,7 @@ pub(crate) async fn grant(
     let (visitor, guide, admin) = (flag(Role::Visitor), flag(Role::Guide), flag(Role::Admin));
     let Some(row) = row else {
         let inserted = sqlx::query(
-            "INSERT INTO account (tenant_id, mobile, name, is_visitor, is_guide, is_admin, created_at) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            "INSERT INTO account (tenant_id, mobile, name, is_visitor, is_guide, is_admin, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(tenant.0)
         .bind(mobile.expose())
@@ -213,9 +213,9 @@ pub(crate) async fn grant(
         .bind(guide)
         .bind(admin)
         .bind(now)
-        .fetch_one(&mut **tx)
+        .execute(&mut **tx)
         .await?;
-        return Ok(inserted.try_get("id")?);
+        return new_id(&inserted);
     };
     let id: i64 = row.try_get("id")?;
     let rename = i64::from(name.1 == Rename::Always);

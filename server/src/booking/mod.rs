@@ -11,7 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use orders::{NewOrder, put as put_order};
-pub(crate) use tasks::{NewTask, put as put_task};
+pub(crate) use store::masked;
+pub(crate) use tasks::{NewTask, day_of, own_task, put as put_task};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

@@ -1,7 +1,7 @@
 //! Orders and tasks in the database.
 
 use super::{NewOrder, NewTask};
-use crate::db::{Db, DbError, Tx};
+use crate::db::{Db, DbError, Tx, new_id};
 use crate::redemption::store::{order_no_of, status_of, task_no_of, unknown_word};
 use sqlx::Row;
 use std::collections::BTreeSet;
@@ -118,7 +118,7 @@ pub(super) async fn orders_of_task(db: &Db, tenant: TenantId, task: i64) -> Resu
 }
 
 /// Family name and `*`: the first character of a Chinese name, two where they are a compound family name; the last word of others.
-fn masked(name: &str) -> String {
+pub(crate) fn masked(name: &str) -> String {
     const COMPOUND: &[&str] = &[
         "欧阳", "太史", "端木", "上官", "司马", "东方", "独孤", "南宫", "万俟", "闻人", "夏侯", "诸葛", "尉迟", "公羊",
         "赫连", "澹台", "皇甫", "宗政", "濮阳", "公冶", "太叔", "申屠", "公孙", "慕容", "仲孙", "钟离", "长孙", "宇文",
@@ -145,9 +145,9 @@ pub(super) async fn task_id(tx: &mut Tx, tenant: TenantId, task_no: &TaskNo) -> 
 }
 
 pub(super) async fn insert_task(tx: &mut Tx, tenant: TenantId, task: &NewTask, now: i64) -> Result<i64, DbError> {
-    let row = sqlx::query(
+    let inserted = sqlx::query(
         "INSERT INTO task (tenant_id, task_no, title, venue, starts_at, ends_at, created_at, updated_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     )
     .bind(tenant.0)
     .bind(task.task_no.as_str())
@@ -157,9 +157,9 @@ pub(super) async fn insert_task(tx: &mut Tx, tenant: TenantId, task: &NewTask, n
     .bind(task.ends_at)
     .bind(now)
     .bind(now)
-    .fetch_one(&mut **tx)
+    .execute(&mut **tx)
     .await?;
-    Ok(row.try_get("id")?)
+    new_id(&inserted)
 }
 
 pub(super) async fn update_task(
@@ -250,10 +250,10 @@ pub(super) async fn insert_order(
     task_id: Option<i64>,
 ) -> Result<i64, DbError> {
     let consumed_at = (values.order.status == OrderStatus::Consumed).then_some(values.now);
-    let row = sqlx::query(
+    let inserted = sqlx::query(
         "INSERT INTO booking_order (tenant_id, order_no, account_id, visitor_name, party_size, visit_at, status, task_id,
             consumed_at, created_at, updated_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )
     .bind(tenant.0)
     .bind(values.order.order_no.as_str())
@@ -266,9 +266,9 @@ pub(super) async fn insert_order(
     .bind(consumed_at)
     .bind(values.now)
     .bind(values.now)
-    .fetch_one(&mut **tx)
+    .execute(&mut **tx)
     .await?;
-    Ok(row.try_get("id")?)
+    new_id(&inserted)
 }
 
 /// Changes an order that still has the status it was read with; `false` where it has another by now.

@@ -24,24 +24,31 @@ pub(crate) async fn task_list(State(app): State<App>, Guide(session): Guide, que
     let bad_date = || ApiError::bad_field("date", Text::BadField);
     let date = match query.optional("date")? {
         // jiff reads other forms of ISO 8601 as well; the contract has this one.
-        Some(text) if text.len() == 10 => text.parse().map_err(|_| bad_date())?,
+        Some(text) if text.len() == 10 => Some(text.parse().map_err(|_| bad_date())?),
         Some(_) => return Err(bad_date()),
-        None => today(&app)?,
+        None => None,
     };
-    let day = day(&app, date).ok_or_else(bad_date)?;
+    let day = day_of(&app, date)?;
     Ok(Answer(store::tasks_of_guide(&app.db, session.tenant, session.account_id, day).await?))
 }
 
-/// Today in the venue's zone.
-fn today(app: &App) -> Result<Date, ApiError> {
+/// From the first moment of a day in the venue's zone to the next day's (Unix ms); today where none is named.
+pub(crate) fn day_of(app: &App, date: Option<Date>) -> Result<Range<i64>, ApiError> {
     let now = Timestamp::from_millisecond(app.clock.now_ms()).map_err(|_| ErrorCode::Internal)?;
-    Ok(now.to_zoned_datetime(app.zone.clone()).date())
+    let date = date.unwrap_or_else(|| now.to_zoned_datetime(app.zone.clone()).date());
+    let start = |date: Date| Some(date.to_zoned_datetime(app.zone.clone()).ok()?.timestamp().as_millisecond());
+    let range = || Some(start(date)?..start(date.checked_add(1.day()).ok()?)?);
+    range().ok_or_else(|| ApiError::bad_field("date", Text::BadField))
 }
 
-/// From the first moment of a day in the venue's zone to the next day's (Unix ms).
-fn day(app: &App, date: Date) -> Option<Range<i64>> {
-    let start = |date: Date| Some(date.to_zoned_datetime(app.zone.clone()).ok()?.timestamp().as_millisecond());
-    Some(start(date)?..start(date.checked_add(1.day()).ok()?)?)
+/// The id of a task, if the guide is assigned to it.
+pub(crate) async fn own_task(
+    app: &App,
+    tenant: TenantId,
+    guide: i64,
+    task_no: &TaskNo,
+) -> Result<Option<i64>, ApiError> {
+    Ok(store::task_of_guide(&app.db, tenant, guide, task_no).await?)
 }
 
 /// The orders of one of the guide's own tasks.

@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
-use wire::api::{BadField, OrderState};
+use std::time::Duration;
+use wire::api::{BadField, OrderState, RetryAfter};
 use wire::{Envelope, ErrorCode};
 
 /// What an API handler returns.
@@ -30,6 +31,8 @@ pub(crate) struct ApiError {
     status: StatusCode,
     text: Text,
     data: serde_json::Value,
+    /// Seconds, for the header of a 429.
+    retry_after: Option<i64>,
     /// For the log alone.
     cause: Option<Arc<str>>,
 }
@@ -37,7 +40,7 @@ pub(crate) struct ApiError {
 impl ApiError {
     fn new(code: ErrorCode, text: Text) -> Self {
         let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, status, text, data: serde_json::Value::Null, cause: None }
+        Self { code, status, text, data: serde_json::Value::Null, retry_after: None, cause: None }
     }
 
     /// 1400: a field is missing, ill-typed or out of range.
@@ -85,6 +88,17 @@ impl ApiError {
         Self::from(ErrorCode::StatusNotAllowConsume).with(state)
     }
 
+    /// A limit, with the seconds until a try may succeed, rounded up.
+    pub(crate) fn retry_after(code: ErrorCode, wait: Duration) -> Self {
+        let seconds = i64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(i64::MAX).max(1);
+        Self { retry_after: Some(seconds), ..Self::from(code) }.with(RetryAfter { retry_after: seconds })
+    }
+
+    /// With another text.
+    pub(crate) fn saying(self, text: Text) -> Self {
+        Self { text, ..self }
+    }
+
     /// With `data`.
     pub(crate) fn with(mut self, data: impl Serialize) -> Self {
         self.data = serde_json::to_value(data).unwrap_or_default();
@@ -117,6 +131,9 @@ impl ApiError {
                 answer.headers_mut().append(name, value.clone());
             }
         }
+        if let Some(seconds) = self.retry_after {
+            answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
         answer
     }
 }
@@ -142,6 +159,9 @@ impl From<ErrorCode> for ApiError {
             ErrorCode::StatusNotAllowConsume => Text::NotPaid,
             ErrorCode::VerifyCodeInvalid => Text::CodeInvalid,
             ErrorCode::VerifyCodeUnavailable => Text::CodesAway,
+            ErrorCode::ConsumeTooFrequent => Text::TooFrequent,
+            ErrorCode::VerifyCodeAmbiguous => Text::CodeAmbiguous,
+            ErrorCode::OperatorFrozen => Text::Frozen,
             ErrorCode::BadRequest => Text::BadRequest,
             _ => Text::Internal,
         };
@@ -152,7 +172,7 @@ impl From<ErrorCode> for ApiError {
 impl From<DbError> for ApiError {
     fn from(error: DbError) -> Self {
         let code = match error {
-            DbError::Away(_) => ErrorCode::Unavailable,
+            DbError::Away(_) | DbError::Deadlock | DbError::TooSlow => ErrorCode::Unavailable,
             // A duplicate that nobody foresaw is a bug, too.
             DbError::Duplicate | DbError::Bug(_) => ErrorCode::Internal,
         };

@@ -1,6 +1,8 @@
 //! What handlers take from a request; whatever does not fit becomes an error of the contract.
 
 use super::error::ApiError;
+use crate::app::App;
+use crate::config::Network;
 use crate::text::Text;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Request};
@@ -9,7 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::de::DeserializeOwned;
 use std::net::{IpAddr, SocketAddr};
-use wire::{InvalidNumber, OrderNo, TaskNo};
+use wire::{InvalidNumber, OrderNo, RequestId, Secret, TaskNo, VerifyCode};
 
 /// A JSON body.
 #[derive(Debug)]
@@ -103,22 +105,59 @@ impl<S: Send + Sync> FromRequestParts<S> for PathPart {
     }
 }
 
-/// The address a request came from: the peer's.
+/// The address a request came from: the peer's, or what a trusted proxy says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientAddress(pub(crate) Option<IpAddr>);
 
-impl<S: Send + Sync> FromRequestParts<S> for ClientAddress {
+impl FromRequestParts<App> for ClientAddress {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        Ok(Self(peer.map(|ConnectInfo(address)| address.ip().to_canonical())))
+        let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
+        let forwarded = parts.headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+        Ok(Self(peer.map(|peer| client_of(peer, forwarded, &app.config.trusted_proxies))))
     }
+}
+
+/// The right-most hop that is no trusted proxy. What stands left of it anybody could have written.
+fn client_of<'a>(
+    peer: IpAddr,
+    forwarded: impl DoubleEndedIterator<Item = &'a str>,
+    trusted: &[Network],
+) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
+    let mut nearest = peer;
+    for hop in forwarded.rev().flat_map(|line| line.rsplit(',')) {
+        if !is_trusted(nearest) {
+            break;
+        }
+        // A hop that cannot be read ends the chain: the proxy before it is all that is known.
+        let Ok(address) = hop.trim().parse::<IpAddr>() else { break };
+        nearest = address.to_canonical();
+    }
+    nearest
 }
 
 /// An order number from a request.
 pub(crate) fn order_no(field: &str, text: &str) -> Result<OrderNo, ApiError> {
     OrderNo::parse(text).map_err(|_| ApiError::bad_field(field, Text::OrderNoIllFormed))
+}
+
+/// A verify code from a request, cleaned as what people type is.
+pub(crate) fn verify_code(code: &Secret) -> Result<VerifyCode, ApiError> {
+    VerifyCode::from_typed(code.expose()).map_err(|wrong| {
+        let text = match wrong {
+            InvalidNumber::Empty => Text::CodeEmpty,
+            InvalidNumber::IllFormed => Text::CodeIllFormed,
+        };
+        ApiError::bad_field("verifyCode", text)
+    })
+}
+
+/// The caller's name for an attempt.
+pub(crate) fn request_id(text: Option<&str>) -> Result<Option<RequestId>, ApiError> {
+    text.map(RequestId::parse).transpose().map_err(|_| ApiError::bad_field("requestId", Text::BadField))
 }
 
 /// A task number from a request.
@@ -131,4 +170,27 @@ pub(crate) fn plain_text(field: &str, text: &str, max_chars: usize) -> Result<St
     let text = wire::trim(text);
     let fits = !text.is_empty() && text.chars().count() <= max_chars && !text.chars().any(char::is_control);
     fits.then(|| text.to_owned()).ok_or_else(|| ApiError::bad_field(field, Text::BadField))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_the_right_most_hop_that_is_not_trusted() {
+        let trusted = ["10.0.0.0/8", "192.168.1.1"].map(|n| Network::try_from(n.to_owned()).unwrap());
+        for (peer, forwarded, want) in [
+            ("203.0.113.9", vec!["1.1.1.1"], "203.0.113.9"),
+            ("10.0.0.1", vec![], "10.0.0.1"),
+            ("10.0.0.1", vec!["1.1.1.1"], "1.1.1.1"),
+            ("10.0.0.1", vec!["6.6.6.6, 1.1.1.1, 10.0.0.2"], "1.1.1.1"),
+            ("10.0.0.1", vec!["6.6.6.6", "1.1.1.1", "192.168.1.1"], "1.1.1.1"),
+            ("10.0.0.1", vec!["1.1.1.1, nonsense"], "10.0.0.1"),
+            ("10.0.0.1", vec!["10.0.0.3"], "10.0.0.3"),
+            ("10.0.0.1", vec!["2001:db8::1"], "2001:db8::1"),
+        ] {
+            let got = client_of(peer.parse().unwrap(), forwarded.clone().into_iter(), &trusted);
+            assert_eq!(got.to_string(), want, "{peer} {forwarded:?}");
+        }
+    }
 }

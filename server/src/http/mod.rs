@@ -8,7 +8,7 @@ mod pages;
 pub(crate) mod session;
 
 use crate::app::App;
-use crate::{accounts, booking, redemption};
+use crate::{accounts, admin, booking, redemption};
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
@@ -29,6 +29,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 fn api() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::description())
         .merge(accounts::routes())
+        .merge(admin::routes())
         .merge(booking::routes())
         .merge(redemption::routes())
         .merge(info::routes())

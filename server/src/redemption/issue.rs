@@ -3,13 +3,13 @@
 use super::store;
 use crate::app::App;
 use crate::clock::RandomSource;
+use crate::codes::{CodeKey, LiveCode};
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Query, order_no};
 use crate::http::session::Visitor;
 use axum::extract::State;
-use std::time::Duration;
 use wire::api::{OrderState, OrderStatus, VerifyCodeView};
-use wire::{Envelope, ErrorCode, VerifyCode};
+use wire::{Envelope, ErrorCode, OrderNo, TenantId, VerifyCode};
 
 /// The code of one's own paid order: the same one until it runs out, however often and from wherever it is asked for.
 ///
@@ -30,12 +30,24 @@ pub(crate) async fn verify_code(
     require_paid(order.status, order.consumed_at)?;
 
     let key = app.code_key(session.tenant, order.id);
-    let ttl = Duration::from_secs(app.config.verify_code.ttl.into());
-    let live = app.codes.get_or_set(&key, new_code(&*app.random)?, ttl).await?;
+    let life = app.rules(session.tenant).await?.life();
+    let live = app.codes.get_or_set(&key, new_code(&*app.random)?, life).await?;
+    view(&app, session.tenant, order.id, order_no, &key, live).await
+}
 
-    let (status, consumed_at) = store::status(&app.db, session.tenant, order.id).await?;
+/// The answer, if the order still is paid: it may have left `paid` while the code was made.
+pub(super) async fn view(
+    app: &App,
+    tenant: TenantId,
+    order_id: i64,
+    order_no: OrderNo,
+    key: &CodeKey,
+    live: LiveCode,
+) -> ApiResult<VerifyCodeView> {
+
+    let (status, consumed_at) = store::status(&app.db, tenant, order_id).await?;
     if status != OrderStatus::Paid {
-        app.codes.delete_if(&key, &live.code).await?;
+        app.codes.delete_if(key, &live.code).await?;
     }
     require_paid(status, consumed_at)?;
 
@@ -49,7 +61,7 @@ pub(crate) async fn verify_code(
     }))
 }
 
-fn require_paid(status: OrderStatus, consumed_at: Option<i64>) -> Result<(), ApiError> {
+pub(super) fn require_paid(status: OrderStatus, consumed_at: Option<i64>) -> Result<(), ApiError> {
     if status == OrderStatus::Paid {
         return Ok(());
     }
@@ -57,7 +69,7 @@ fn require_paid(status: OrderStatus, consumed_at: Option<i64>) -> Result<(), Api
 }
 
 /// A number drawn evenly from 100000-999999: never six digits of which the first might be 0.
-fn new_code(random: &dyn RandomSource) -> Result<VerifyCode, ApiError> {
+pub(super) fn new_code(random: &dyn RandomSource) -> Result<VerifyCode, ApiError> {
     let number = random.number(VerifyCode::MIN..=VerifyCode::MAX);
     VerifyCode::from_number(number).ok_or_else(|| ErrorCode::Internal.into())
 }

@@ -1,8 +1,14 @@
 //! Verify codes and redemption: the one way in which a paid order is used up, once.
 
+mod by_code;
+mod compensate;
 mod issue;
+mod limits;
 mod redeem;
+mod rotate;
 pub(crate) mod store;
+
+pub(crate) use limits::freeze_window_of;
 
 use crate::app::App;
 use utoipa_axum::router::OpenApiRouter;
@@ -11,6 +17,10 @@ use utoipa_axum::routes;
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(issue::verify_code))
+        .routes(routes!(rotate::rotate))
+        .routes(routes!(by_code::consume_by_code))
+        .routes(routes!(compensate::compensate))
+        .routes(routes!(compensate::reverse))
         .routes(routes!(redeem::consume_as_guide))
         .routes(routes!(redeem::consume_as_admin))
 }

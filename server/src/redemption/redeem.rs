@@ -2,16 +2,21 @@
 
 use super::store::{self, Operator, OrderRow, RefusalRow};
 use crate::app::App;
-use crate::codes::CodeKey;
+use super::limits::Limits;
+use crate::codes::{CodeKey, OrderCodes, Verdict};
 use crate::db::DbError;
 use crate::http::error::{Answer, ApiError, ApiResult};
-use crate::http::extract::{Body, ClientAddress, order_no};
+use crate::http::extract::{Body, ClientAddress, order_no, request_id, verify_code};
 use crate::http::session::{Admin, Guide};
 use crate::text::Text;
 use axum::extract::State;
+use std::time::Duration;
 use subtle::ConstantTimeEq;
 use wire::api::{Consume, ConsumeRequest, Consumed, OrderState, OrderStatus};
-use wire::{Envelope, ErrorCode, InvalidNumber, RequestId, VerifyCode};
+use wire::{Envelope, ErrorCode, VerifyCode};
+
+/// No transaction lasts longer: the feed of the audit waits for none.
+const TRANSACTION_LIMIT: Duration = Duration::from_secs(5);
 
 /// A guide redeems an order of their tasks.
 #[utoipa::path(post, path = "/app-api/team/guide-task/booking/consume", tag = "guide", request_body = ConsumeRequest,
@@ -43,45 +48,30 @@ async fn consume(
     ClientAddress(address): ClientAddress,
     request: ConsumeRequest,
 ) -> ApiResult<Consumed> {
-    let attempt = Attempt {
-        operator,
-        address: address.map(|a| a.to_string()),
-        consume: check_format(&request)?,
-        app: app.clone(),
-    };
+    let consume = check_format(&request)?;
+    let limits = Limits::of(&app, &operator, address).await?;
+    let attempt = Attempt { operator, address: address.map(|a| a.to_string()), consume, limits, app: app.clone() };
     // On a task of its own, so that a caller who hangs up cannot stop it between the commit and the code's deletion.
     let redeemed = app.tasks.spawn(async move { attempt.redeem().await }).await;
     redeemed.map_err(|_| ApiError::from(ErrorCode::Internal))?.map(Answer)
 }
 
 fn check_format(request: &ConsumeRequest) -> Result<Consume, ApiError> {
-    let verify_code = VerifyCode::from_typed(request.verify_code.expose()).map_err(|wrong| {
-        let text = match wrong {
-            InvalidNumber::Empty => Text::CodeEmpty,
-            InvalidNumber::IllFormed => Text::CodeIllFormed,
-        };
-        ApiError::bad_field("verifyCode", text)
-    })?;
-    let request_id = request
-        .request_id
-        .as_deref()
-        .map(RequestId::parse)
-        .transpose()
-        .map_err(|_| ApiError::bad_field("requestId", Text::BadField))?;
     Ok(Consume {
+        verify_code: verify_code(&request.verify_code)?,
+        request_id: request_id(request.request_id.as_deref())?,
         order_no: order_no("orderNo", &request.order_no)?,
-        verify_code,
-        request_id,
         entry: request.entry.unwrap_or_default(),
     })
 }
 
 /// One attempt of one operator.
-struct Attempt {
-    app: App,
-    operator: Operator,
-    address: Option<String>,
-    consume: Consume,
+pub(super) struct Attempt {
+    pub(super) app: App,
+    pub(super) operator: Operator,
+    pub(super) address: Option<String>,
+    pub(super) consume: Consume,
+    pub(super) limits: Limits,
 }
 
 impl Attempt {
@@ -89,34 +79,73 @@ impl Attempt {
     ///
     /// 1. session and role, 2. format: done before this;
     /// 3. replay by `requestId`: the first success comes back, nothing changes;
-    /// 4. (frozen operator, 5. operator's and address's limit: not in this version);
+    /// 4. frozen operator: 2007;
+    /// 5. operator's and address's limit: 2005;
     /// 6. order within the tenant and the caller's tasks: 2001, before the code, so that nobody probes others' orders;
     /// 7. status: 2002;
-    /// 8. (the order's lock: not in this version);
+    /// 8. the order's lock: 2005;
     /// 9. verify code: 2004 without the store, 2003 where it is absent, wrong or expired;
     /// 10. conditional update and audit row in one transaction: no row changed is a replay or 2002;
     /// 11. deletion of the code, which can fail and changes nothing.
-    async fn redeem(&self) -> Result<Consumed, ApiError> {
+    pub(super) async fn redeem(&self) -> Result<Consumed, ApiError> {
         if let Some(replay) = self.replay().await? {
             return Ok(replay);
         }
-        let order = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no)
-            .await?
-            .ok_or(ErrorCode::BookingOrderNotExists)?;
+        let result = match self.limits.refuse_frozen().await {
+            Ok(()) => self.limits.within(self.redeem_within_limits()).await,
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = &result
+            && matches!(refusal.code(), ErrorCode::OperatorFrozen | ErrorCode::ConsumeTooFrequent)
+        {
+            self.note_limit(refusal.code()).await;
+        }
+        result
+    }
+
+    async fn redeem_within_limits(&self) -> Result<Consumed, ApiError> {
+        let Some(order) = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no).await? else {
+            self.limits.count_failure(false).await;
+            return Err(ErrorCode::BookingOrderNotExists.into());
+        };
         if order.status != OrderStatus::Paid {
             return self.explain_not_paid(&order).await;
         }
+        let rules = &self.limits.rules;
         let key = self.app.code_key(self.operator.tenant, order.id);
-        let alive = self.app.codes.get(&key).await?;
-        if !same_code(alive.as_ref(), &self.consume.verify_code) {
-            return self.explain_wrong_code(&order).await;
+        let codes = self.app.codes.look(&key, rules.grace > 0, rules.lock()).await?;
+        if let Some(left) = codes.locked {
+            return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, left));
         }
-        match self.commit(&order).await? {
+        let right = is_alive(&codes, &self.consume.verify_code);
+        if !right {
+            // The winner of a race has deleted the code: who comes second is told so, and it counts as no failure.
+            let (status, _) = store::status(&self.app.db, self.operator.tenant, order.id).await?;
+            if status != OrderStatus::Paid {
+                return self.explain_not_paid(&order).await;
+            }
+        }
+        // However many codes were compared at once, no more than the rule's are answered.
+        match self.app.codes.settle(&key, &self.limits.attempt, right, rules.lock()).await? {
+            Verdict::Locked(left) => return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, left)),
+            Verdict::Open if !right => {
+                self.note_refusal(&order, OrderStatus::Paid, ErrorCode::VerifyCodeInvalid).await;
+                self.limits.count_failure(true).await;
+                return Err(ErrorCode::VerifyCodeInvalid.into());
+            }
+            Verdict::Open => {}
+        }
+        self.finish(&order, &key).await
+    }
+
+    /// The code was right: commits, and deletes it.
+    pub(super) async fn finish(&self, order: &OrderRow, key: &CodeKey) -> Result<Consumed, ApiError> {
+        match self.commit(order).await? {
             Some(consumed) => {
-                self.delete_code(&key, &order).await;
+                self.delete_code(key, order).await;
                 Ok(consumed)
             }
-            None => self.explain_not_paid(&order).await,
+            None => self.explain_not_paid(order).await,
         }
     }
 
@@ -130,8 +159,20 @@ impl Attempt {
         Err(ApiError::conflict(Text::RequestIdTaken))
     }
 
-    /// The final word: one conditional update and its audit row. `None` where somebody else was first.
+    /// The final word. Two transactions that stood in each other's way are tried once more: one of them was undone.
     async fn commit(&self, order: &OrderRow) -> Result<Option<Consumed>, ApiError> {
+        let first = tokio::time::timeout(TRANSACTION_LIMIT, self.commit_once(order)).await;
+        match first.unwrap_or_else(|_| Err(DbError::TooSlow)) {
+            Err(DbError::Deadlock) => {
+                let again = tokio::time::timeout(TRANSACTION_LIMIT, self.commit_once(order)).await;
+                Ok(again.unwrap_or_else(|_| Err(DbError::TooSlow))?)
+            }
+            done => Ok(done?),
+        }
+    }
+
+    /// One conditional update and its audit row in one transaction. `None` where somebody else was first.
+    async fn commit_once(&self, order: &OrderRow) -> Result<Option<Consumed>, DbError> {
         let now = self.app.clock.now_ms();
         let mut tx = self.app.db.begin().await?;
         if !store::mark_consumed(&mut tx, self.operator.tenant, order.id, now).await? {
@@ -149,7 +190,7 @@ impl Attempt {
             Ok(()) => {}
             // The unique key has the last word, should the update ever let two through; the same for a request id.
             Err(DbError::Duplicate) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
         // A commit that fails may have happened all the same: 1503, and the request id finds out.
         tx.commit().await?;
@@ -183,15 +224,15 @@ impl Attempt {
         }))
     }
 
-    /// No code, a wrong code, an expired code: one answer. But where the order has just been redeemed, the winner has
-    /// deleted the code, and the loser is told so.
-    async fn explain_wrong_code(&self, order: &OrderRow) -> Result<Consumed, ApiError> {
-        let (status, _) = store::status(&self.app.db, self.operator.tenant, order.id).await?;
-        if status != OrderStatus::Paid {
-            return self.explain_not_paid(order).await;
+    /// A limit or a frozen operator: one row an operator and minute, with the order if it is in reach.
+    async fn note_limit(&self, result: ErrorCode) {
+        let now = self.app.clock.now_ms();
+        let order = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no).await;
+        let order_id = order.ok().flatten().map(|order| order.id);
+        let noted = store::insert_limited(&self.app.db, &self.operator, order_id, self.address.as_deref(), result, now).await;
+        if let Err(error) = noted {
+            tracing::error!(%error, "a refusal could not be written into the audit");
         }
-        self.note_refusal(order, status, ErrorCode::VerifyCodeInvalid).await;
-        Err(ErrorCode::VerifyCodeInvalid.into())
     }
 
     /// Writes a refusal into the audit. Should that fail, the refusal stands all the same.
@@ -214,10 +255,19 @@ impl Attempt {
 
     /// The code has done its work. A code that stays cannot redeem again, and runs out by itself.
     async fn delete_code(&self, key: &CodeKey, order: &OrderRow) {
-        if let Err(error) = self.app.codes.delete_if(key, &self.consume.verify_code).await {
+        if let Err(error) = self.app.codes.retire(key, &self.consume.verify_code).await {
             tracing::warn!(order.id = order.id, %error, "a used code could not be deleted; it runs out by itself");
         }
     }
+}
+
+/// Whether a code is one of those that count now. Compares in constant time, and as long where there is none at all.
+pub(super) fn is_alive(codes: &OrderCodes, shown: &VerifyCode) -> bool {
+    let mut alive = same_code(codes.current.as_ref(), shown);
+    for graced in &codes.graced {
+        alive |= same_code(Some(graced), shown);
+    }
+    alive
 }
 
 /// Compares in constant time, and as long where there is no code at all.

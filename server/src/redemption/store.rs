@@ -2,9 +2,9 @@
 
 use crate::accounts::session::Session;
 use crate::db::{Db, DbError, Tx};
-use sqlx::Row;
 use sqlx::any::AnyRow;
-use wire::api::{Consumed, Entry, OrderStatus};
+use sqlx::{Any, QueryBuilder, Row};
+use wire::api::{Consumed, Entry, OrderStatus, RedemptionView};
 use wire::{ErrorCode, OrderNo, RequestId, TaskNo, TenantId};
 
 /// Who redeems.
@@ -31,6 +31,11 @@ impl OperatorKind {
 }
 
 impl Operator {
+    /// Guides can be frozen, admins cannot.
+    pub(crate) fn is_guide(&self) -> bool {
+        self.kind == OperatorKind::Guide
+    }
+
     pub(crate) fn guide(session: &Session) -> Self {
         Self { tenant: session.tenant, account_id: session.account_id, kind: OperatorKind::Guide }
     }
@@ -299,4 +304,148 @@ pub(crate) async fn insert_refusal(db: &Db, row: &RefusalRow<'_>) -> Result<(), 
     .execute(&mut *tx)
     .await?;
     Ok(tx.commit().await?)
+}
+
+/// The audit row of a refusal before the order was looked at: one an operator, result and minute.
+pub(crate) async fn insert_limited(
+    db: &Db,
+    operator: &Operator,
+    order_id: Option<i64>,
+    address: Option<&str>,
+    result: ErrorCode,
+    now: i64,
+) -> Result<(), DbError> {
+    let mut tx = db.begin().await?;
+    let inserted = sqlx::query(
+        "INSERT INTO redemption (tenant_id, order_id, operator_id, operator_type, address, result, at, limited_minute)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    )
+    .bind(operator.tenant.0)
+    .bind(order_id)
+    .bind(operator.account_id)
+    .bind(operator.kind.as_str())
+    .bind(address)
+    .bind(result.code())
+    .bind(now)
+    .bind(now / 60_000)
+    .execute(&mut *tx)
+    .await;
+    match inserted.map_err(DbError::from) {
+        Ok(_) => Ok(tx.commit().await?),
+        Err(DbError::Duplicate) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an admin has frozen this account.
+pub(crate) async fn is_frozen(db: &Db, tenant: TenantId, account_id: i64) -> Result<bool, DbError> {
+    let row = sqlx::query("SELECT 1 AS n FROM account WHERE tenant_id = ? AND id = ? AND frozen_at IS NOT NULL")
+        .bind(tenant.0)
+        .bind(account_id)
+        .fetch_optional(db.read())
+        .await?;
+    Ok(row.is_some())
+}
+
+/// The paid orders of a guide's tasks: of those that start within `day`, or of one task.
+pub(crate) async fn paid_orders_of_guide(
+    db: &Db,
+    tenant: TenantId,
+    guide: i64,
+    tasks: &TaskChoice,
+) -> Result<Vec<(OrderNo, OrderRow)>, DbError> {
+    let (from, to, task_no) = match tasks {
+        TaskChoice::Day(day) => (day.start, day.end, ""),
+        TaskChoice::Task(task_no) => (i64::MIN, i64::MAX, task_no.as_str()),
+    };
+    let rows = sqlx::query(
+        "SELECT o.order_no, o.id, o.status, o.consumed_at, o.visitor_name, o.party_size, o.visit_at, t.task_no
+         FROM task t
+         JOIN task_guide g ON g.task_id = t.id AND g.tenant_id = t.tenant_id
+         JOIN booking_order o ON o.task_id = t.id AND o.tenant_id = t.tenant_id
+         WHERE t.tenant_id = ? AND g.account_id = ? AND o.status = 'paid'
+           AND t.starts_at >= ? AND t.starts_at < ? AND (? = '' OR t.task_no = ?)
+         ORDER BY o.visit_at, o.id",
+    )
+    .bind(tenant.0)
+    .bind(guide)
+    .bind(from)
+    .bind(to)
+    .bind(task_no)
+    .bind(task_no)
+    .fetch_all(db.read())
+    .await?;
+    let order = |row| Ok((order_no_of(row)?, OrderRow::from_row(row)?));
+    Ok(rows.iter().map(order).collect::<Result<_, sqlx::Error>>()?)
+}
+
+/// Which tasks a by-code redemption looks at.
+#[derive(Debug)]
+pub(crate) enum TaskChoice {
+    /// Those that start within this range (Unix ms).
+    Day(std::ops::Range<i64>),
+    /// One task.
+    Task(TaskNo),
+}
+
+/// What an admin asks of the audit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AuditFilter {
+    pub(crate) order_no: Option<OrderNo>,
+    pub(crate) operator: Option<i64>,
+    pub(crate) result: Option<i64>,
+    pub(crate) from: Option<i64>,
+    pub(crate) to: Option<i64>,
+}
+
+/// The audit's rows, the newest first, older than `before`.
+pub(crate) async fn audit(
+    db: &Db,
+    tenant: TenantId,
+    filter: &AuditFilter,
+    before: i64,
+    limit: i64,
+) -> Result<Vec<RedemptionView>, DbError> {
+    let mut sql = QueryBuilder::<Any>::new(
+        "SELECT r.id, o.order_no, r.request_id, r.result, r.status_before, r.status_after, a.name, r.operator_type,
+            r.entry, r.address, r.at
+         FROM redemption r
+         LEFT JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
+         LEFT JOIN account a ON a.id = r.operator_id AND a.tenant_id = r.tenant_id
+         WHERE r.tenant_id = ",
+    );
+    sql.push_bind(tenant.0).push(" AND r.id < ").push_bind(before);
+    if let Some(order_no) = &filter.order_no {
+        sql.push(" AND o.order_no = ").push_bind(order_no.as_str());
+    }
+    for (condition, value) in [
+        (" AND r.operator_id = ", filter.operator),
+        (" AND r.result = ", filter.result),
+        (" AND r.at >= ", filter.from),
+        (" AND r.at < ", filter.to),
+    ] {
+        if let Some(value) = value {
+            sql.push(condition).push_bind(value);
+        }
+    }
+    sql.push(" ORDER BY r.id DESC LIMIT ").push_bind(limit);
+    let rows = sql.build().fetch_all(db.read()).await?;
+    let view = |row: &AnyRow| -> Result<RedemptionView, sqlx::Error> {
+        let order_no: Option<String> = row.try_get("order_no")?;
+        Ok(RedemptionView {
+            id: row.try_get("id")?,
+            order_no: order_no.map(|no| OrderNo::parse(&no)).transpose().map_err(|_| unknown_word("order_no"))?,
+            request_id: row.try_get("request_id")?,
+            result: row.try_get("result")?,
+            status_before: row.try_get("status_before")?,
+            status_after: row.try_get("status_after")?,
+            operator: row.try_get("name")?,
+            operator_type: row.try_get("operator_type")?,
+            entry: row.try_get("entry")?,
+            device: None,
+            address: row.try_get("address")?,
+            at: row.try_get("at")?,
+        })
+    };
+    Ok(rows.iter().map(view).collect::<Result<_, _>>()?)
 }

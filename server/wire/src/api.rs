@@ -384,3 +384,157 @@ pub struct Consume {
     /// By which way the code came.
     pub entry: Entry,
 }
+
+/// `POST …/verify-code/rotate`: kill the code and make another.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RotateRequest {
+    /// The order's number.
+    pub order_no: String,
+    /// Must be `true`: the person was asked twice.
+    pub confirm: bool,
+}
+
+/// `POST …/consume-by-code`: redeem whatever order of the caller's has this code.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConsumeByCodeRequest {
+    /// The code that its holder shows.
+    pub verify_code: Secret,
+    /// Look in this task; in all of today's where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_no: Option<String>,
+    /// The caller's name for this attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// `data` of 2006: the orders that have the code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Candidates {
+    /// The orders.
+    pub candidates: Vec<Candidate>,
+}
+
+/// An order that has the code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    /// The order's number.
+    pub order_no: OrderNo,
+    /// Family name and `*`.
+    pub visitor_name: String,
+    /// How many people.
+    pub party_size: i64,
+}
+
+/// `POST …/compensate` and `…/reverse`: what an admin confirms by SMS.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ConfirmedRequest {
+    /// Why; it goes into the audit.
+    pub reason: String,
+    /// An SMS code of the scene `confirm`.
+    pub code: Secret,
+}
+
+/// What an admin should look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlertKind {
+    /// A guide was frozen after repeated failures.
+    GuideFrozen,
+    /// A guide was frozen by an admin.
+    GuideFrozenByAdmin,
+    /// A guide was unfrozen.
+    GuideUnfrozen,
+    /// An admin has failed repeatedly.
+    AdminFailures,
+    /// The tenant has had many wrong codes.
+    ConsumeFailures,
+}
+
+impl AlertKind {
+    /// The wire's and the database's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GuideFrozen => "guide_frozen",
+            Self::GuideFrozenByAdmin => "guide_frozen_by_admin",
+            Self::GuideUnfrozen => "guide_unfrozen",
+            Self::AdminFailures => "admin_failures",
+            Self::ConsumeFailures => "consume_failures",
+        }
+    }
+}
+
+/// An alert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AlertView {
+    /// Its number, growing.
+    pub id: i64,
+    /// `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures` or `consume_failures`.
+    pub kind: String,
+    /// Whom it concerns.
+    pub name: Option<String>,
+    /// When it was raised.
+    pub at: i64,
+}
+
+/// A guide as an admin sees them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GuideView {
+    /// The account's number.
+    pub id: i64,
+    /// The guide's name.
+    pub name: String,
+    /// The last four digits of the mobile number.
+    pub mobile: String,
+    /// `null`, `failures` or `admin`.
+    pub frozen: Option<String>,
+    /// Seconds until a freeze by failures ends.
+    pub frozen_for: Option<i64>,
+}
+
+/// A row of the audit as an admin sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RedemptionView {
+    /// The row's number, growing.
+    pub id: i64,
+    /// The order; `null` where a limit stood before it.
+    pub order_no: Option<OrderNo>,
+    /// The caller's name for the attempt.
+    pub request_id: Option<String>,
+    /// 0, or the error's code.
+    pub result: i64,
+    /// Where the order stood before.
+    pub status_before: Option<String>,
+    /// Where it stood afterwards.
+    pub status_after: Option<String>,
+    /// Who.
+    pub operator: Option<String>,
+    /// `guide`, `admin` or `system`.
+    pub operator_type: String,
+    /// By which way the code came.
+    pub entry: Option<String>,
+    /// At which kiosk.
+    pub device: Option<String>,
+    /// From which address.
+    pub address: Option<String>,
+    /// When.
+    pub at: i64,
+}
+
+/// A page of a list that is read by keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Page<T> {
+    /// The rows, the newest first.
+    pub items: Vec<T>,
+    /// What to pass as `before` for the next page; `null` at the end.
+    pub next: Option<i64>,
+}
+
+/// Settings that can be changed while the server runs: a flat map from the names in the settings file to their values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = Object)]
+pub struct SettingsMap(pub std::collections::BTreeMap<String, serde_json::Value>);

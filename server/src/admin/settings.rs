@@ -1,0 +1,62 @@
+//! `GET` and `PUT /admin-api/settings`: what can be changed while the server runs.
+
+use crate::app::App;
+use crate::http::error::{Answer, ApiError, ApiResult};
+use crate::http::extract::Body;
+use crate::http::session::Admin;
+use crate::settings::{NAMES, Rules};
+use crate::text::Text;
+use axum::extract::State;
+use wire::Envelope;
+use wire::api::SettingsMap;
+
+fn map(rules: &Rules) -> SettingsMap {
+    SettingsMap(NAMES.iter().filter_map(|name| Some(((*name).to_owned(), rules.get(name)?))).collect())
+}
+
+/// Every setting that can be changed, as it holds now.
+#[utoipa::path(get, path = "/admin-api/settings", tag = "admin",
+    responses((status = 200, body = Envelope<SettingsMap>)))]
+pub(crate) async fn get_settings(State(app): State<App>, Admin(session): Admin) -> ApiResult<SettingsMap> {
+    let rules = app.rules(session.tenant).await?;
+    Ok(Answer(map(&rules)))
+}
+
+/// Changes the settings named; `null` takes a change back. All or none.
+#[utoipa::path(put, path = "/admin-api/settings", tag = "admin", request_body = SettingsMap,
+    responses((status = 200, body = Envelope<SettingsMap>)))]
+pub(crate) async fn put_settings(
+    State(app): State<App>,
+    Admin(session): Admin,
+    Body(SettingsMap(changes)): Body<SettingsMap>,
+) -> ApiResult<SettingsMap> {
+    let mut trial = Rules::clone(&*app.rules(session.tenant).await?);
+    for (name, value) in &changes {
+        let known = NAMES.contains(&name.as_str());
+        if !known || !(value.is_null() || trial.set(name, value)) {
+            return Err(ApiError::bad_field(name, Text::BadSetting));
+        }
+    }
+    let mut tx = app.db.begin().await?;
+    for (name, value) in &changes {
+        sqlx::query("DELETE FROM setting WHERE tenant_id = ? AND name = ?")
+            .bind(session.tenant.0)
+            .bind(name)
+            .execute(&mut *tx)
+            .await?;
+        if !value.is_null() {
+            sqlx::query("INSERT INTO setting (tenant_id, name, value, updated_at) VALUES (?, ?, ?, ?)")
+                .bind(session.tenant.0)
+                .bind(name)
+                .bind(value.to_string())
+                .bind(app.clock.now_ms())
+                .execute(&mut *tx)
+                .await?;
+        }
+        tracing::info!(name, value = %value, account.id = session.account_id, "a setting was changed");
+    }
+    tx.commit().await?;
+    app.settings.forget(session.tenant);
+    let rules = app.rules(session.tenant).await?;
+    Ok(Answer(map(&rules)))
+}

@@ -1,0 +1,3 @@
+//! Running the server: alerts.
+
+pub(crate) mod alerts;

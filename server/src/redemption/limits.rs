@@ -1,0 +1,186 @@
+//! Limits of redemption: places in sliding windows, frozen guides, and what counts as a failure.
+
+use super::store::{self, Operator};
+use crate::app::App;
+use crate::codes::{AttemptId, CodesResult, Place, WindowKey};
+use crate::http::error::ApiError;
+use crate::ops::alerts;
+use crate::settings::Rules;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::ErrorCode;
+use wire::api::AlertKind;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
+
+/// The limits as one attempt meets them.
+#[derive(Debug)]
+pub(super) struct Limits {
+    app: App,
+    operator: Operator,
+    address: Option<IpAddr>,
+    pub(super) attempt: AttemptId,
+    pub(super) rules: Arc<Rules>,
+}
+
+/// Whether an attempt's place is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    GivenBack,
+}
+
+/// Success, replay, 2002, 2004, 2006 and 1503 give the place back, so that a queue at the gate is not held up; all else keeps it.
+fn fate<T>(result: &Result<T, ApiError>) -> Fate {
+    match result.as_ref().map_err(ApiError::code) {
+        Ok(_)
+        | Err(
+            ErrorCode::StatusNotAllowConsume
+            | ErrorCode::VerifyCodeUnavailable
+            | ErrorCode::VerifyCodeAmbiguous
+            | ErrorCode::Unavailable
+            | ErrorCode::Internal,
+        ) => Fate::GivenBack,
+        Err(_) => Fate::Kept,
+    }
+}
+
+impl Limits {
+    pub(super) async fn of(app: &App, operator: &Operator, address: Option<IpAddr>) -> Result<Self, ApiError> {
+        let rules = app.rules(operator.tenant).await?;
+        let attempt = AttemptId::new(uuid::Uuid::new_v4().simple().to_string());
+        Ok(Self { app: app.clone(), operator: operator.clone(), address, attempt, rules })
+    }
+
+    fn window(&self, what: &str, whom: impl std::fmt::Display) -> WindowKey {
+        WindowKey::new(&self.app.config.code_store.prefix, self.operator.tenant, what, whom)
+    }
+
+    /// The place of the operator, and the address's.
+    fn places(&self) -> Vec<(WindowKey, u32)> {
+        let mut places = vec![(self.window("operator", self.operator.account_id), self.rules.operator)];
+        if let Some(address) = self.address {
+            places.push((self.window("address", counted_as(address)), self.rules.ip));
+        }
+        places
+    }
+
+    /// 2007 for a guide who is frozen, by failures or by an admin.
+    pub(super) async fn refuse_frozen(&self) -> Result<(), ApiError> {
+        if !self.operator.is_guide() {
+            return Ok(());
+        }
+        let frozen = store::is_frozen(&self.app.db, self.operator.tenant, self.operator.account_id).await?;
+        if frozen || self.app.codes.held(&freeze_window(&self.app, &self.operator)).await?.is_some() {
+            return Err(ErrorCode::OperatorFrozen.into());
+        }
+        Ok(())
+    }
+
+    /// Takes the operator's and the address's place, or 2005; `work` runs only with both, and what comes of it decides
+    /// whether they are given back.
+    pub(super) async fn within<T>(&self, work: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+        let places = self.places();
+        for (n, (window, limit)) in places.iter().enumerate() {
+            if let Place::Full(wait) = self.app.codes.take(window, &self.attempt, *limit, MINUTE).await? {
+                // The other window was not to blame.
+                self.give_back(&places[..n]).await;
+                return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, wait));
+            }
+        }
+        let result = work.await;
+        if fate(&result) == Fate::GivenBack && !self.rules.count_all {
+            self.give_back(&places).await;
+        }
+        result
+    }
+
+    /// The same for the tighter limit of by-code failures.
+    pub(super) async fn within_by_code<T>(&self, work: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+        let place = [(self.window("by-code", self.operator.account_id), self.rules.by_code)];
+        if let Place::Full(wait) = self.app.codes.take(&place[0].0, &self.attempt, place[0].1, TEN_MINUTES).await? {
+            return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, wait));
+        }
+        let result = work.await;
+        if fate(&result) == Fate::GivenBack {
+            self.give_back(&place).await;
+        }
+        result
+    }
+
+    async fn give_back(&self, places: &[(WindowKey, u32)]) {
+        for (window, _) in places {
+            if let Err(error) = self.app.codes.give_back(window, &self.attempt).await {
+                tracing::warn!(%error, "a place could not be given back; it comes back by itself");
+            }
+        }
+    }
+
+    /// Counts a 2001 or 2003: towards freezing a guide, and of wrong codes towards the tenant's alert.
+    pub(super) async fn count_failure(&self, wrong_code: bool) {
+        if let Err(error) = self.try_to_count(wrong_code).await {
+            // The answer is a refusal either way; without the store the next attempt is refused at once.
+            tracing::warn!(%error, "a failure could not be counted");
+        }
+    }
+
+    async fn try_to_count(&self, wrong_code: bool) -> CodesResult<()> {
+        let (codes, tenant) = (&self.app.codes, self.operator.tenant);
+        if self.operator.is_guide() {
+            let window = freeze_window(&self.app, &self.operator);
+            if codes.count(&window, &self.attempt, self.rules.freeze, TEN_MINUTES, HALF_AN_HOUR).await? {
+                alerts::raise(&self.app, tenant, AlertKind::GuideFrozen, Some(self.operator.account_id)).await;
+            }
+        } else {
+            // Admins are alerted, never frozen.
+            let window = self.window("admin-failed", self.operator.account_id);
+            if codes.count(&window, &self.attempt, self.rules.freeze, TEN_MINUTES, HALF_AN_HOUR).await? {
+                alerts::raise(&self.app, tenant, AlertKind::AdminFailures, Some(self.operator.account_id)).await;
+            }
+        }
+        if wrong_code {
+            let window = self.window("failed", "all");
+            if codes.count(&window, &self.attempt, self.rules.consume_failures, TEN_MINUTES, TEN_MINUTES).await? {
+                alerts::raise(&self.app, tenant, AlertKind::ConsumeFailures, None).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a guide's failures are counted; its hold is the guide's freeze.
+pub(crate) fn freeze_window(app: &App, operator: &Operator) -> WindowKey {
+    freeze_window_of(app, operator.tenant, operator.account_id)
+}
+
+/// The same by account.
+pub(crate) fn freeze_window_of(app: &App, tenant: wire::TenantId, account_id: i64) -> WindowKey {
+    WindowKey::new(&app.config.code_store.prefix, tenant, "failed", account_id)
+}
+
+/// IPv6 counts by /64: one household or one attacker has that many addresses.
+fn counted_as(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted_as;
+
+    #[test]
+    fn an_ipv6_address_counts_by_its_network() {
+        let one = counted_as("2001:db8:1:2:3:4:5:6".parse().unwrap());
+        assert_eq!(one, counted_as("2001:db8:1:2::1".parse().unwrap()));
+        assert_ne!(one, counted_as("2001:db8:1:3::1".parse().unwrap()));
+        assert_eq!(counted_as("10.0.0.1".parse().unwrap()), "10.0.0.1");
+    }
+}
