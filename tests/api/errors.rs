@@ -1,6 +1,6 @@
 //! Every malformed body, header, query and payload gets its error of the contract.
 
-use api_tests::{Answer, Caller, Order, START, Venue};
+use api_tests::{Answer, Caller, Order, START, Stores, Venue};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -15,7 +15,7 @@ fn post_raw(caller: &Caller, body: impl Into<Vec<u8>>) -> reqwest::RequestBuilde
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_field_that_is_wrong_is_named() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let guide = venue.guide().await;
     let consume = |field: &str, value: Value| {
         let mut body = json!({"orderNo": "BK1", "verifyCode": "483921", "requestId": "r", "entry": "scan"});
@@ -64,7 +64,7 @@ async fn a_field_that_is_wrong_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_of_the_contract_stand_literally() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let guide = venue.guide().await;
     let msg = |answer: Answer| answer.json()["msg"].as_str().unwrap().to_owned();
     assert_eq!(msg(guide.redeem("BK1", " ").await), "核销码不能为空");
@@ -76,7 +76,7 @@ async fn texts_of_the_contract_stand_literally() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_json_is_1400() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let guide = venue.guide().await;
     let deep = "[".repeat(60_000);
     let bodies: [&[u8]; 12] = [
@@ -100,7 +100,7 @@ async fn what_is_no_json_is_1400() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn size_type_and_method_have_their_own_status() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let guide = venue.guide().await;
     let padded = |size: usize| {
         let start = r#"{"orderNo":"BK1","verifyCode":"483921","pad":""#;
@@ -122,7 +122,7 @@ async fn size_type_and_method_have_their_own_status() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_paths_under_the_interface_wear_the_envelope() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let nobody = venue.nobody();
     for path in ["/api", "/api/", "/api/nothing", "/app-api/x/y", "/admin-api/", "/open-api/orders", "/api/%ff%00"] {
         let answer = nobody.get(path).await;
@@ -134,7 +134,7 @@ async fn unknown_paths_under_the_interface_wear_the_envelope() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_has_a_request_id_and_is_not_stored() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let guide = venue.guide().await;
     let mut ids = std::collections::BTreeSet::new();
     for path in ["/api/info", "/api/nothing", "/app-api/team/guide-task/list", CONSUME] {
@@ -147,7 +147,7 @@ async fn every_answer_has_a_request_id_and_is_not_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_and_path_parts_are_checked() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     venue.put_order("BK1", &Order::paid()).await;
     let (guide, visitor) = (venue.guide().await, venue.visitor().await);
     let code = "/app-api/team/booking/booking/verify-code";
@@ -178,7 +178,7 @@ async fn queries_and_path_parts_are_checked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn machines_hear_which_field_is_wrong() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     for (field, value) in [
         ("mobile", json!("12345")),
         ("mobile", json!(13_800_000_001_i64)),
@@ -220,7 +220,7 @@ async fn machines_hear_which_field_is_wrong() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strange_headers_are_answered() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let guide = venue.guide().await;
     let list = "/app-api/team/guide-task/list";
     for (name, value, status) in [
@@ -246,7 +246,7 @@ async fn strange_headers_are_answered() {
 /// Whatever bytes come, the answer is one of the contract's, and never a 500.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_body_makes_a_500() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let guide = venue.guide().await;
     let mut runner = TestRunner::deterministic();
     let near = r#"\{("orderNo"|"verifyCode"|"requestId"|"x"):("\PC{0,12}"|[0-9]{1,30}|null|\[\]|\{\})(,("orderNo"|"verifyCode"):("\PC{0,12}"|-?[0-9.e]{1,9}))?\}?"#;

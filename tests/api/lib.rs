@@ -3,8 +3,10 @@
 
 mod chance;
 mod http;
+pub mod stores;
 mod venue;
 
 pub use chance::{FixedClock, ScriptedRandom};
 pub use http::{Answer, Caller};
+pub use stores::Stores;
 pub use venue::{Order, START, Venue};

@@ -1,6 +1,9 @@
 //! The server has committed, the answer is lost: the repeat finds out.
 
-use api_tests::Venue;
+use crate::every_store;
+use api_tests::{Stores, Venue};
+use rstest::rstest;
+use rstest_reuse::apply;
 use serde_json::json;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,9 +36,9 @@ async fn answer_eater(server: SocketAddr) -> (SocketAddr, JoinHandle<String>) {
     (address, eater)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_same_request_id_finds_the_success_whose_answer_was_lost() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn the_same_request_id_finds_the_success_whose_answer_was_lost(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
     let (address, eater) = answer_eater(venue.server.address()).await;
@@ -53,9 +56,9 @@ async fn the_same_request_id_finds_the_success_whose_answer_was_lost() {
     guide.redeem_as("BK1", &code, "attempt-2").await.refused(409, 2002);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_caller_who_hangs_up_does_not_stop_a_redemption_half_way() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_caller_who_hangs_up_does_not_stop_a_redemption_half_way(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
     let (_, token) = guide.credential.clone().unwrap();

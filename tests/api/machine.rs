@@ -1,10 +1,13 @@
 //! The machine interface, as far as a venue needs it to be set up.
 
-use api_tests::{Order, START, Venue};
+use crate::every_store;
+use api_tests::{Order, START, Stores, Venue};
+use rstest::rstest;
+use rstest_reuse::apply;
 use serde_json::json;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_order_goes_through_its_life_and_no_other_way() {
+#[apply(every_store)]
+async fn an_order_goes_through_its_life_and_no_other_way(stores: Stores) {
     const ALL: [&str; 6] = ["pending_payment", "paid", "consumed", "refunding", "refunded", "cancelled"];
     let legal = [
         ("pending_payment", "paid"),
@@ -14,7 +17,7 @@ async fn an_order_goes_through_its_life_and_no_other_way() {
         ("refunding", "refunded"),
         ("refunding", "paid"),
     ];
-    let venue = Venue::open().await;
+    let venue = Venue::open(stores).await;
     for from in ALL {
         for to in ALL {
             let order_no = format!("{from}-{to}");
@@ -31,9 +34,9 @@ async fn an_order_goes_through_its_life_and_no_other_way() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_order_that_arrives_consumed_has_an_audit_row_of_the_system() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn an_order_that_arrives_consumed_has_an_audit_row_of_the_system(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_order("BK1", &Order::paid().with("status", "consumed")).await;
     let row: (String, i64) = sqlx::query_as("SELECT operator_type, result FROM redemption")
         .fetch_one(&venue.database().await)
@@ -42,9 +45,9 @@ async fn an_order_that_arrives_consumed_has_an_audit_row_of_the_system() {
     assert_eq!(row, ("system".to_owned(), 0));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn leaving_paid_kills_the_code_even_if_the_order_comes_back() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn leaving_paid_kills_the_code_even_if_the_order_comes_back(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     for status in ["refunding", "paid"] {
         venue.put_order("BK1", &Order::paid().with("status", status)).await;
@@ -52,9 +55,9 @@ async fn leaving_paid_kills_the_code_even_if_the_order_comes_back() {
     venue.guide().await.redeem("BK1", &code).await.refused(422, 2003);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn another_mobile_number_kills_the_code_and_gives_the_order_to_its_owner() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn another_mobile_number_kills_the_code_and_gives_the_order_to_its_owner(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let old_owner = venue.visitor().await;
     venue.put_order("BK1", &Order::paid().with("mobile", "13800000002")).await;
@@ -63,9 +66,9 @@ async fn another_mobile_number_kills_the_code_and_gives_the_order_to_its_owner()
     venue.sign_in("13800000002").await.verify_code("BK1").await.ok();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_omitted_task_stays_null_clears_and_an_unknown_one_is_refused() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn an_omitted_task_stays_null_clears_and_an_unknown_one_is_refused(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_order("BK1", &Order::paid()).await;
     let put = async |order: Order| venue.machine().put("/open-api/orders/BK1", &order.body).await;
     let mut without = Order::paid();
@@ -76,9 +79,9 @@ async fn an_omitted_task_stays_null_clears_and_an_unknown_one_is_refused() {
     assert_eq!(put(Order::paid().with("taskNo", "T9")).await.refused(400, 1400)["field"], "taskNo");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_task_takes_known_guides_alone() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_task_takes_known_guides_alone(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_order("BK1", &Order::paid()).await;
     // 13800000001 is a visitor's number by now, and no guide's.
     for mobile in ["13900000009", "13800000001", "12"] {
@@ -88,17 +91,17 @@ async fn a_task_takes_known_guides_alone() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_guide_posted_again_gets_the_new_name() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_guide_posted_again_gets_the_new_name(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_guide("+8613900000001", "林小悦").await;
     let me = venue.guide().await.get("/api/auth/me").await.ok();
     assert_eq!((&me["name"], &me["roles"]), (&json!("林小悦"), &json!(["guide"])));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_machine_needs_a_key_and_a_key_opens_nothing_else() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_machine_needs_a_key_and_a_key_opens_nothing_else(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let body = json!({"mobile": "13900000009", "name": "x"});
     venue.nobody().post("/open-api/guides", &body).await.refused(401, 1401);
     let mut wrong = venue.machine().clone();

@@ -1,11 +1,28 @@
 //! The HTTP interface over real HTTP: one test an outcome, its name a sentence.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use api_tests::Stores;
+use rstest::rstest;
+use rstest_reuse::{self, template};
+
+/// Every test runs on each of these.
+#[template]
+#[rstest]
+#[case::sqlite_memory(Stores::SqliteMemory)]
+#[case::sqlite_redis(Stores::SqliteRedis)]
+#[case::mariadb_redis(Stores::MariadbRedis)]
+#[tokio::test(flavor = "multi_thread")]
+async fn every_store(#[case] stores: Stores) {}
+
+mod admin;
+mod by_code;
 mod errors;
+mod limits;
 mod lost_answer;
 mod machine;
 mod race;
 mod redemption;
+mod rotate;
 mod sessions;
 mod tasks;
 mod visitor;

@@ -1,16 +1,19 @@
 //! Many at once: the conditional update and its unique row decide, whoever comes first.
 
-use api_tests::{Order, Venue};
+use crate::every_store;
+use api_tests::{Order, Stores, Venue};
 use futures::future::join_all;
+use rstest::rstest;
+use rstest_reuse::apply;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Barrier;
 
 /// One hundred guides, a session each, redeem one order at the same moment with the right code.
-#[tokio::test(flavor = "multi_thread")]
-async fn of_100_simultaneous_redemptions_one_succeeds() {
+#[apply(every_store)]
+async fn of_100_simultaneous_redemptions_one_succeeds(stores: Stores) {
     const GUIDES: usize = 100;
-    let venue = Venue::open().await;
+    let venue = Venue::open(stores).await;
     let mobiles: Vec<String> = (0..GUIDES).map(|n| format!("139{n:08}")).collect();
     for mobile in &mobiles {
         venue.put_guide(mobile, "讲解员").await;
@@ -23,7 +26,7 @@ async fn of_100_simultaneous_redemptions_one_succeeds() {
     }
 
     let barrier = Arc::new(Barrier::new(GUIDES));
-    let blocker = venue.database().await.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let blocker = venue.block("BK1").await;
     let attempts: Vec<_> = guides
         .into_iter()
         .map(|guide| {
@@ -50,9 +53,9 @@ async fn of_100_simultaneous_redemptions_one_succeeds() {
     assert_eq!(venue.status("BK1").await, "consumed");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_that_overtakes_its_first_attempt_gets_the_same_success() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_repeat_that_overtakes_its_first_attempt_gets_the_same_success(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
     let answers = join_all((0..20).map(|_| guide.redeem_as("BK1", &code, "attempt-1"))).await;
@@ -61,9 +64,9 @@ async fn a_repeat_that_overtakes_its_first_attempt_gets_the_same_success() {
     assert_eq!(venue.results("BK1").await, [0]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn all_who_ask_for_a_code_at_once_get_the_same_one() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn all_who_ask_for_a_code_at_once_get_the_same_one(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_order("BK1", &Order::paid()).await;
     let visitor = venue.visitor().await;
     let answers = join_all((0..50).map(|_| visitor.verify_code("BK1"))).await;
@@ -73,9 +76,9 @@ async fn all_who_ask_for_a_code_at_once_get_the_same_one() {
 }
 
 /// A refund and a redemption of the same order at the same moment: one of them wins, and the row agrees with the answers.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refund_and_a_redemption_at_once_have_one_winner() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_refund_and_a_redemption_at_once_have_one_winner(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let guide = venue.guide().await;
     for n in 0..30 {
         let order_no = format!("BK{n}");

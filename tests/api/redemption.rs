@@ -1,12 +1,15 @@
 //! Redeeming: every outcome of `POST …/consume`.
 
-use api_tests::{Order, START, Venue};
+use crate::every_store;
+use api_tests::{Order, START, Stores, Venue};
+use rstest::rstest;
+use rstest_reuse::apply;
 use serde_json::json;
 use std::time::Duration;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_code_redeems_only_once() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_code_redeems_only_once(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
     assert_eq!(
@@ -16,7 +19,7 @@ async fn a_code_redeems_only_once() {
             "visitAt": START, "taskNo": "T1", "replayed": false,
         })
     );
-    venue.clock.advance(Duration::from_secs(1));
+    venue.advance(Duration::from_secs(1)).await;
     assert_eq!(
         guide.redeem("BK1", &code).await.refused(409, 2002),
         json!({"status": "consumed", "consumedAt": START, "consumedBy": "林悦", "device": null})
@@ -25,9 +28,9 @@ async fn a_code_redeems_only_once() {
     assert_eq!(venue.results("BK1").await, [0, 2002]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn absent_wrong_and_expired_codes_have_one_answer_and_destroy_nothing() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn absent_wrong_and_expired_codes_have_one_answer_and_destroy_nothing(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.random.next([483_921, 725_310]);
     venue.put_order("BK1", &Order::paid()).await;
     let guide = venue.guide().await;
@@ -36,7 +39,7 @@ async fn absent_wrong_and_expired_codes_have_one_answer_and_destroy_nothing() {
     let visitor = venue.visitor().await;
     assert_eq!(visitor.verify_code("BK1").await.ok()["verifyCode"], "483921");
     let wrong = guide.redeem("BK1", "483922").await;
-    venue.clock.advance(Duration::from_secs(60));
+    venue.advance(Duration::from_secs(60)).await;
     let expired = guide.redeem("BK1", "483921").await;
     assert_eq!((&absent.text, &wrong.text), (&wrong.text, &expired.text));
     assert_eq!(visitor.verify_code("BK1").await.ok()["verifyCode"], "725310");
@@ -45,26 +48,26 @@ async fn absent_wrong_and_expired_codes_have_one_answer_and_destroy_nothing() {
     assert_eq!(venue.results("BK1").await, [2003, 2003, 2003, 2003, 0]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_code_is_alive_to_its_last_millisecond() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_code_is_alive_to_its_last_millisecond(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
-    venue.clock.advance(Duration::from_millis(59_999));
+    venue.advance(Duration::from_millis(59_999)).await;
     venue.guide().await.redeem("BK1", &code).await.ok();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_people_type_is_cleaned() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn what_people_type_is_cleaned(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.random.next([483_921]);
     venue.paid_order_with_code("BK-1_A").await;
     let answer = venue.guide().await.redeem("\u{feff} bk-1_a\n", " ４８３\u{200b}９２１ ").await;
     assert_eq!(answer.ok()["orderNo"], "BK-1_A");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn orders_that_are_not_the_guides_have_one_answer_with_any_code() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn orders_that_are_not_the_guides_have_one_answer_with_any_code(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     venue.put_guide("13900000002", "周航").await;
     venue.put_task("T2", &["13900000002"]).await;
@@ -80,9 +83,9 @@ async fn orders_that_are_not_the_guides_have_one_answer_with_any_code() {
     assert!(venue.results("BK1").await.is_empty(), "what is out of reach leaves no row");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_admin_redeems_any_order_of_the_tenant() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn an_admin_redeems_any_order_of_the_tenant(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_order("BK1", &Order::paid().with("taskNo", json!(null))).await;
     let code = venue.visitor().await.verify_code("BK1").await.ok()["verifyCode"].as_str().unwrap().to_owned();
     venue.guide().await.redeem("BK1", &code).await.refused(404, 2001);
@@ -92,9 +95,9 @@ async fn an_admin_redeems_any_order_of_the_tenant() {
     assert_eq!(admin.redeem_as_admin("BK1", &code).await.refused(409, 2002)["consumedBy"], "boss");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_order_that_is_not_paid_says_where_it_stands_before_any_code_is_looked_at() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn an_order_that_is_not_paid_says_where_it_stands_before_any_code_is_looked_at(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let guide = venue.guide().await;
     for status in ["pending_payment", "refunding", "refunded", "cancelled"] {
         venue.put_order(status, &Order::paid().with("status", status)).await;
@@ -106,13 +109,13 @@ async fn an_order_that_is_not_paid_says_where_it_stands_before_any_code_is_looke
     assert_eq!(data, json!({"status": "consumed", "consumedAt": START, "consumedBy": null, "device": null}));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_same_request_id_gets_the_first_success_back_and_changes_nothing() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn the_same_request_id_gets_the_first_success_back_and_changes_nothing(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
     let mut first = guide.redeem_as("BK1", &code, "attempt-1").await.ok();
-    venue.clock.advance(Duration::from_secs(300));
+    venue.advance(Duration::from_secs(300)).await;
     // The code is long dead by now; a repeat is looked up before anything else.
     let again = guide.redeem_as("bk1 ", "999999", "attempt-1").await.ok();
     first["replayed"] = json!(true);
@@ -120,9 +123,9 @@ async fn the_same_request_id_gets_the_first_success_back_and_changes_nothing() {
     assert_eq!(venue.results("BK1").await, [0]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_id_belongs_to_one_order_and_one_operator() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_request_id_belongs_to_one_order_and_one_operator(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_guide("13900000002", "周航").await;
     venue.put_task("T1", &["13900000001", "13900000002"]).await;
     let code = venue.paid_order_with_code("BK1").await;
@@ -135,9 +138,9 @@ async fn a_request_id_belongs_to_one_order_and_one_operator() {
     assert_eq!(colleague.redeem_as("BK2", &other_code, "attempt-1").await.ok()["replayed"], false);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn refusals_are_not_remembered() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn refusals_are_not_remembered(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
     let wrong = if code == "100000" { "100001" } else { "100000" };
@@ -145,9 +148,9 @@ async fn refusals_are_not_remembered() {
     assert_eq!(guide.redeem_as("BK1", &code, "attempt-1").await.ok()["replayed"], false);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_code_of_one_order_is_worth_nothing_for_another() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_code_of_one_order_is_worth_nothing_for_another(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.random.next([483_921, 725_310]);
     let code = venue.paid_order_with_code("BK1").await;
     venue.paid_order_with_code("BK2").await;
@@ -156,9 +159,9 @@ async fn a_code_of_one_order_is_worth_nothing_for_another() {
     guide.redeem("BK1", &code).await.ok();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn how_the_code_came_and_from_where_is_in_the_audit() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn how_the_code_came_and_from_where_is_in_the_audit(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let body = json!({"orderNo": "BK1", "verifyCode": code, "requestId": "r-1", "entry": "manual"});
     venue.guide().await.post("/app-api/team/guide-task/booking/consume", &body).await.ok();
@@ -173,13 +176,12 @@ async fn how_the_code_came_and_from_where_is_in_the_audit() {
     assert_eq!(row, want);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_does_not_answer_is_503_and_the_code_works_afterwards() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_database_that_does_not_answer_is_503_and_the_code_works_afterwards(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
-    let database = venue.database().await;
-    let blocker = database.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let blocker = venue.block("BK1").await;
     guide.redeem_as("BK1", &code, "attempt-1").await.refused(503, 1503);
     blocker.rollback().await.unwrap();
     assert_eq!(guide.redeem_as("BK1", &code, "attempt-1").await.ok()["replayed"], false);

@@ -1,7 +1,7 @@
 //! No secret is in any log, at the most talkative level, of any crate of the process; nor in the database's file.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use api_tests::{Order, Venue};
+use api_tests::{Order, Stores, Venue};
 use serde_json::json;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ async fn no_secret_is_logged_or_written() {
     let captured = Captured::default();
     tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(captured.clone()).init();
 
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     venue.random.next(CODES);
     for order_no in ["BK1", "BK2", "BK3"] {
         venue.put_order(order_no, &Order::paid()).await;
@@ -55,8 +55,7 @@ async fn no_secret_is_logged_or_written() {
     guide.redeem("918273", "645546 7").await.refused(400, 1400);
     let body = json!({"orderNo": "BK1", "verifyCode": 645_546});
     guide.post("/app-api/team/guide-task/booking/consume", &body).await.refused(400, 1400);
-    let database = venue.database().await;
-    let blocker = database.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let blocker = venue.block("BK2").await;
     guide.redeem_as("BK2", "645546", "r-2").await.refused(503, 1503);
     blocker.rollback().await.unwrap();
     venue.put_order("BK2", &Order::paid().with("status", "refunding")).await;

@@ -1,6 +1,6 @@
 //! Signing in, and what a session is good for.
 
-use api_tests::{Answer, Order, Venue};
+use api_tests::{Answer, Order, Stores, Venue};
 use guidepost_server::accounts::create;
 use reqwest::{Method, header};
 use serde_json::json;
@@ -16,7 +16,7 @@ fn hours(n: u64) -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_signs_in_once() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let token = venue.link_token("13900000001").await;
     let sign_in = async || venue.nobody().post("/api/auth/sign-in-link", &json!({"token": token})).await;
     assert_eq!(sign_in().await.ok()["roles"], json!(["guide"]));
@@ -26,15 +26,15 @@ async fn a_link_signs_in_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_runs_out() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let token = venue.link_token("13900000001").await;
-    venue.clock.advance(hours(24));
+    venue.advance(hours(24)).await;
     venue.nobody().post("/api/auth/sign-in-link", &json!({"token": token})).await.refused(401, 1401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_gets_a_cookie_and_no_token() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     venue.put_order("BK1", &Order::paid()).await;
     let token = venue.link_token("13800000001").await;
     let origin = format!("http://{}", venue.server.address());
@@ -64,7 +64,7 @@ async fn a_browser_gets_a_cookie_and_no_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cookie_over_https_is_secure_and_bound_to_its_host() {
-    let venue = Venue::open_with(|config| config.public_url = Some("https://venue.example".to_owned())).await;
+    let venue = Venue::open_with(Stores::SqliteMemory, |config| config.public_url = Some("https://venue.example".to_owned())).await;
     let token = venue.link_token("13900000001").await;
     let request = venue.nobody().request(Method::POST, "/api/auth/sign-in-link").header("x-client", "web");
     let request = request.header("origin", "https://venue.example").json(&json!({"token": token}));
@@ -75,7 +75,7 @@ async fn a_cookie_over_https_is_secure_and_bound_to_its_host() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_ends_at_logout_at_once() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let (guide, same_guide_elsewhere) = (venue.guide().await, venue.guide().await);
     guide.post("/api/auth/logout", &json!({})).await.ok();
     guide.get(ME).await.refused(401, 1401);
@@ -84,22 +84,22 @@ async fn a_session_ends_at_logout_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guides_session_ends_when_idle_and_absolutely() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let (idle, busy) = (venue.guide().await, venue.guide().await);
     for _ in 0..7 {
-        venue.clock.advance(Duration::from_secs(6000));
+        venue.advance(Duration::from_secs(6000)).await;
         busy.get(ME).await.ok();
     }
     idle.get(ME).await.refused(401, 1401);
-    venue.clock.advance(Duration::from_secs(1199));
+    venue.advance(Duration::from_secs(1199)).await;
     busy.get(ME).await.ok();
-    venue.clock.advance(Duration::from_secs(1));
+    venue.advance(Duration::from_secs(1)).await;
     busy.get(ME).await.refused(401, 1401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_route_asks_for_its_own_role() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     venue.put_order("BK1", &Order::paid()).await;
     let (guide, visitor, admin) = (venue.guide().await, venue.visitor().await, venue.admin().await);
     for caller in [&guide, &admin] {
@@ -121,7 +121,7 @@ async fn each_route_asks_for_its_own_role() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_and_an_unknown_name_have_one_answer() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let password = Secret::new("correct horse");
     create::admin(venue.server.app(), TenantId(1), "boss", None, Some(password)).await.unwrap();
     let login = async |username: &str, password: &str| {
@@ -137,7 +137,7 @@ async fn a_wrong_password_and_an_unknown_name_have_one_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tenant_must_be_named_where_there_are_several_and_must_be_the_sessions() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let app = venue.server.app();
     let other = create::tenant(app, "Elsewhere").await.unwrap();
     let password = Secret::new("correct horse");
@@ -161,7 +161,7 @@ async fn the_tenant_must_be_named_where_there_are_several_and_must_be_the_sessio
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tenants_do_not_see_each_other() {
-    let venue = Venue::open().await;
+    let venue = Venue::open(Stores::SqliteMemory).await;
     let code = venue.paid_order_with_code("BK1").await;
     let app = venue.server.app();
     let other = create::tenant(app, "Elsewhere").await.unwrap();

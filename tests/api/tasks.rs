@@ -1,13 +1,16 @@
 //! The guide's side: tasks of a day and their orders.
 
-use api_tests::{Order, START, Venue};
+use crate::every_store;
+use api_tests::{Order, START, Stores, Venue};
+use rstest::rstest;
+use rstest_reuse::apply;
 use serde_json::json;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_guide_sees_their_own_tasks_of_a_day_in_the_venues_zone() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_guide_sees_their_own_tasks_of_a_day_in_the_venues_zone(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_guide("13900000002", "周航").await;
     venue.put_task("T2", &["13900000002"]).await;
     // 00:30 in Shanghai on 2 August, still 1 August in UTC.
@@ -32,9 +35,9 @@ async fn a_guide_sees_their_own_tasks_of_a_day_in_the_venues_zone() {
     assert!(numbers(guide.get(&format!("{list}?date=2026-07-31")).await.ok()).is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tasks_orders_show_masked_names_to_its_own_guides() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_tasks_orders_show_masked_names_to_its_own_guides(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_order("BK1", &Order::paid().with("visitorName", "欧阳明月")).await;
     let orders = venue.guide().await.get("/app-api/team/guide-task/t1/orders").await.ok();
     assert_eq!(
@@ -47,9 +50,9 @@ async fn a_tasks_orders_show_masked_names_to_its_own_guides() {
     stranger.get("/app-api/team/guide-task/T9/orders").await.refused(404, 1404);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_guide_who_is_taken_off_a_task_redeems_its_orders_no_more() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_guide_who_is_taken_off_a_task_redeems_its_orders_no_more(stores: Stores) {
+    let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
     venue.put_task("T1", &[]).await;

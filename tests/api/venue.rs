@@ -1,10 +1,12 @@
 //! A venue: its server, its bookings and its people.
 
+use crate::stores::{Stores, shared_mariadb, shared_redis};
 use crate::{Caller, FixedClock, ScriptedRandom};
 use guidepost_server::accounts::{create, link, store};
+use guidepost_server::config::{CodeStoreConfig, DatabaseUrl};
 use guidepost_server::{Config, Running, start_with};
 use serde_json::{Value, json};
-use sqlx::{Row, SqlitePool};
+use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Row, Transaction};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -13,7 +15,7 @@ use wire::{Mobile, TenantId};
 /// When every test begins: 2026-08-01 09:00 in Shanghai (Unix ms).
 pub const START: i64 = 1_785_546_000_000;
 
-/// A server of its own on a temporary SQLite file, stopped when dropped.
+/// A server of its own on stores of its own, stopped when dropped.
 #[derive(Debug)]
 pub struct Venue {
     /// The clock that the server goes by.
@@ -25,7 +27,33 @@ pub struct Venue {
     machine: Caller,
     client: reqwest::Client,
     folder: TempDir,
+    stores: Stores,
+    database: DatabaseUrl,
+    codes: CodeStoreConfig,
 }
+
+/// A database of a test's own on the shared server.
+async fn make_database(name: &str) -> DatabaseUrl {
+    sqlx::any::install_default_drivers();
+    let server = format!("mysql://root@127.0.0.1:{}", shared_mariadb());
+    let mut connection = AnyConnection::connect(&format!("{server}/mysql")).await.unwrap();
+    sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut connection).await.unwrap();
+    DatabaseUrl::new(format!("{server}/{name}"))
+}
+
+/// Makes everything under a pattern older: what would have run out by then is gone.
+const AGE: &str = "
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left <= tonumber(ARGV[2]) then redis.call('DEL', key)
+  else
+    if left > 0 then redis.call('PEXPIRE', key, left - ARGV[2]) end
+    if redis.call('TYPE', key).ok == 'zset' then
+      local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+      for n = 1, #all, 2 do redis.call('ZADD', key, all[n + 1] - ARGV[2], all[n]) end
+    end
+  end
+end";
 
 /// An order to be put.
 #[derive(Debug, Clone)]
@@ -55,17 +83,28 @@ impl Order {
 
 impl Venue {
     /// A venue with the guide 13900000001 and their task T1 today.
-    pub async fn open() -> Self {
-        Self::open_with(|_| {}).await
+    pub async fn open(stores: Stores) -> Self {
+        Self::open_with(stores, |_| {}).await
     }
 
     /// The same, with other settings.
-    pub async fn open_with(change: impl FnOnce(&mut Config)) -> Self {
+    pub async fn open_with(stores: Stores, change: impl FnOnce(&mut Config)) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::demo_in(folder.path());
         config.demo = false;
+        let name = format!("t{}", uuid::Uuid::new_v4().simple());
+        if stores != Stores::SqliteMemory {
+            config.code_store.url = DatabaseUrl::new(format!("redis://127.0.0.1:{}", shared_redis()));
+            config.code_store.prefix = format!("{name}:");
+            // A machine that runs a hundred tests at once is slow; how long it may take has tests of its own.
+            config.code_store.timeout_ms = 10_000;
+        }
+        if stores == Stores::MariadbRedis {
+            config.database.url = make_database(&name).await;
+        }
         change(&mut config);
+        let (database, codes) = (config.database.url.clone(), config.code_store.clone());
         let clock = Arc::new(FixedClock::at(START));
         let random = Arc::new(ScriptedRandom::default());
         let server = start_with(config, clock.clone(), random.clone()).await.unwrap();
@@ -74,7 +113,7 @@ impl Venue {
         let credential = Some(("x-api-key".to_owned(), key.expose().to_owned()));
         let base = format!("http://{}", server.address());
         let machine = Caller { client: client.clone(), base, credential };
-        let venue = Self { clock, random, server, machine, client, folder };
+        let venue = Self { clock, random, server, machine, client, folder, stores, database, codes };
         venue.put_guide("13900000001", "林悦").await;
         venue.put_task("T1", &["13900000001"]).await;
         venue
@@ -159,12 +198,49 @@ impl Venue {
         answer["verifyCode"].as_str().unwrap().to_owned()
     }
 
-    /// The database, beside the server: to look, and to stand in its way.
-    pub async fn database(&self) -> SqlitePool {
-        SqlitePool::connect(&format!("sqlite://{}", self.database_file().display())).await.unwrap()
+    /// Time passes: for the server, and for what stands in its Redis.
+    pub async fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+        if self.stores != Stores::SqliteMemory {
+            let prefix = [&self.codes.prefix, "*"].concat();
+            // Helpers stand in braces, so that their prefix begins one character later.
+            for pattern in [prefix.clone(), format!("{{{prefix}")] {
+                let mut command = redis::cmd("EVAL");
+                command.arg(AGE).arg(0).arg(pattern).arg(u64::try_from(by.as_millis()).unwrap());
+                let () = command.query_async(&mut self.redis().await).await.unwrap();
+            }
+        }
     }
 
-    /// The database's file.
+    /// The Redis, beside the server.
+    pub async fn redis(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.codes.url.expose()).unwrap();
+        client.get_multiplexed_async_connection().await.unwrap()
+    }
+
+    /// The prefix of this venue's keys.
+    pub fn prefix(&self) -> &str {
+        &self.codes.prefix
+    }
+
+    /// The database, beside the server: to look, and to stand in its way.
+    pub async fn database(&self) -> AnyPool {
+        AnyPool::connect(self.database.expose()).await.unwrap()
+    }
+
+    /// Stands in the way of whoever wants to write this order, until rolled back.
+    pub async fn block(&self, order_no: &str) -> Transaction<'static, Any> {
+        let database = self.database().await;
+        if self.stores != Stores::MariadbRedis {
+            return database.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        }
+        let mut tx = database.begin().await.unwrap();
+        let row = sqlx::query("SELECT id FROM booking_order WHERE order_no = ? FOR UPDATE").bind(order_no);
+        row.fetch_one(&mut *tx).await.unwrap();
+        tx
+    }
+
+    /// The SQLite database's file.
     pub fn database_file(&self) -> std::path::PathBuf {
         self.folder.path().join("guidepost.db")
     }

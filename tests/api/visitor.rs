@@ -1,37 +1,40 @@
 //! The visitor's side: own orders and their codes.
 
-use api_tests::{Order, START, Venue};
+use crate::every_store;
+use api_tests::{Order, START, Stores, Venue};
+use rstest::rstest;
+use rstest_reuse::apply;
 use serde_json::json;
 use std::time::Duration;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_same_code_comes_until_it_runs_out_and_asking_does_not_stretch_it() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn the_same_code_comes_until_it_runs_out_and_asking_does_not_stretch_it(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.random.next([483_921, 483_921, 725_310]);
     venue.put_order("BK1", &Order::paid()).await;
     let (phone, tablet) = (venue.visitor().await, venue.visitor().await);
     let first = json!({"orderNo": "BK1", "verifyCode": "483921", "serverTime": START, "expireTime": START + 60_000});
     assert_eq!(phone.verify_code("BK1").await.ok(), first);
-    venue.clock.advance(Duration::from_millis(59_999));
+    venue.advance(Duration::from_millis(59_999)).await;
     let later =
         json!({"orderNo": "BK1", "verifyCode": "483921", "serverTime": START + 59_999, "expireTime": START + 60_000});
     assert_eq!(tablet.verify_code(" bk1%20").await.ok(), later);
-    venue.clock.advance(Duration::from_millis(1));
+    venue.advance(Duration::from_millis(1)).await;
     let next =
         json!({"orderNo": "BK1", "verifyCode": "725310", "serverTime": START + 60_000, "expireTime": START + 120_000});
     assert_eq!(phone.verify_code("BK1").await.ok(), next);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_life_of_a_code_is_a_setting() {
-    let venue = Venue::open_with(|config| config.verify_code.ttl = 5).await;
+#[apply(every_store)]
+async fn the_life_of_a_code_is_a_setting(stores: Stores) {
+    let venue = Venue::open_with(stores, |config| config.verify_code.ttl = 5).await;
     venue.put_order("BK1", &Order::paid()).await;
     assert_eq!(venue.visitor().await.verify_code("BK1").await.ok()["expireTime"], START + 5_000);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn somebody_elses_order_and_no_order_have_one_answer() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn somebody_elses_order_and_no_order_have_one_answer(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_order("BK1", &Order::paid()).await;
     venue.put_order("BK2", &Order::paid().with("mobile", "13800000002")).await;
     let visitor = venue.visitor().await;
@@ -40,9 +43,9 @@ async fn somebody_elses_order_and_no_order_have_one_answer() {
     assert_eq!(visitor.verify_code("BK2").await.text, unknown.text);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn only_a_paid_order_has_a_code() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn only_a_paid_order_has_a_code(stores: Stores) {
+    let venue = Venue::open(stores).await;
     for status in ["pending_payment", "refunding", "refunded", "cancelled"] {
         venue.put_order(status, &Order::paid().with("status", status)).await;
         let data = venue.visitor().await.verify_code(status).await.refused(409, 2002);
@@ -54,9 +57,9 @@ async fn only_a_paid_order_has_a_code() {
     assert_eq!(data, json!({"status": "consumed", "consumedAt": START}));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_visitor_sees_their_own_orders_alone() {
-    let venue = Venue::open().await;
+#[apply(every_store)]
+async fn a_visitor_sees_their_own_orders_alone(stores: Stores) {
+    let venue = Venue::open(stores).await;
     venue.put_order("BK2", &Order::paid().with("visitAt", START + 1)).await;
     venue.put_order("BK1", &Order::paid().with("taskNo", json!(null))).await;
     venue.put_order("BK3", &Order::paid().with("mobile", "13800000002")).await;

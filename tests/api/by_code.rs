@@ -1,0 +1,114 @@
+//! By code alone: the manual fallback with nothing but six digits.
+
+use crate::every_store;
+use api_tests::{Answer, Caller, Order, START, Stores, Venue};
+use rstest::rstest;
+use rstest_reuse::apply;
+use serde_json::json;
+use std::time::Duration;
+
+async fn by_code(guide: &Caller, code: &str) -> Answer {
+    guide.post("/app-api/team/guide-task/booking/consume-by-code", &json!({"verifyCode": code})).await
+}
+
+async fn by_code_in(guide: &Caller, code: &str, task_no: &str) -> Answer {
+    let body = json!({"verifyCode": code, "taskNo": task_no});
+    guide.post("/app-api/team/guide-task/booking/consume-by-code", &body).await
+}
+
+#[apply(every_store)]
+async fn six_digits_redeem_the_one_order_that_has_them(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    venue.random.next([483_921, 725_310]);
+    venue.paid_order_with_code("BK1").await;
+    venue.paid_order_with_code("BK2").await;
+    let guide = venue.guide().await;
+    let answer = by_code(&guide, " ７２５ 310 ").await.ok();
+    assert_eq!((&answer["orderNo"], &answer["replayed"]), (&json!("BK2"), &json!(false)));
+    assert_eq!(venue.status("BK1").await, "paid");
+    // Used, it is alive no more.
+    by_code(&guide, "725310").await.refused(422, 2003);
+}
+
+#[apply(every_store)]
+async fn a_code_that_two_orders_have_is_left_to_the_desk(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    venue.random.next([483_921, 483_921]);
+    venue.paid_order_with_code("BK1").await;
+    venue.paid_order_with_code("BK2").await;
+    let guide = venue.guide().await;
+    // More often than the limit of failures: an ambiguous code is none.
+    for _ in 0..7 {
+        assert_eq!(
+            by_code(&guide, "483921").await.refused(409, 2006),
+            json!({"candidates": [
+                {"orderNo": "BK1", "visitorName": "张*", "partySize": 4}, {"orderNo": "BK2", "visitorName": "张*", "partySize": 4},
+            ]})
+        );
+    }
+    guide.redeem("BK2", "483921").await.ok();
+    assert_eq!(by_code(&guide, "483921").await.ok()["orderNo"], "BK1");
+}
+
+#[apply(every_store)]
+async fn it_looks_among_the_callers_own_tasks_of_today_alone(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    venue.random.next([483_921, 725_310]);
+    venue.put_guide("13900000002", "周航").await;
+    venue.put_task("T2", &["13900000002"]).await;
+    let tomorrow = START + 24 * 3_600_000;
+    let body = json!({"title": "x", "venue": "y", "startsAt": tomorrow, "endsAt": tomorrow, "guideMobiles": ["13900000001"]});
+    venue.machine().put("/open-api/tasks/T3", &body).await.ok();
+    venue.put_order("BK1", &Order::paid().with("taskNo", "T2")).await;
+    venue.put_order("BK2", &Order::paid().with("taskNo", "T3")).await;
+    let visitor = venue.visitor().await;
+    for order_no in ["BK1", "BK2"] {
+        visitor.verify_code(order_no).await.ok();
+    }
+    let guide = venue.guide().await;
+    by_code(&guide, "483921").await.refused(422, 2003);
+    by_code(&guide, "725310").await.refused(422, 2003);
+    by_code_in(&guide, "483921", "T2").await.refused(404, 2001);
+    by_code_in(&guide, "483921", "T9").await.refused(404, 2001);
+    assert_eq!(by_code_in(&guide, "725310", "t3").await.ok()["orderNo"], "BK2");
+}
+
+#[apply(every_store)]
+async fn its_failures_have_a_tighter_limit_and_touch_no_orders_count(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    venue.random.next([483_921]);
+    let code = venue.paid_order_with_code("BK1").await;
+    let guide = venue.guide().await;
+    for _ in 0..5 {
+        by_code(&guide, "100000").await.refused(422, 2003);
+    }
+    let wait = by_code(&guide, &code).await.refused(429, 2005)["retryAfter"].as_i64().unwrap();
+    assert!((590..=600).contains(&wait), "{wait}");
+    guide.redeem("BK1", &code).await.ok();
+    venue.advance(Duration::from_secs(600)).await;
+    by_code(&guide, "100000").await.refused(422, 2003);
+}
+
+#[apply(every_store)]
+async fn it_obeys_orders_locks(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    venue.random.next([483_921]);
+    let code = venue.paid_order_with_code("BK1").await;
+    let guide = venue.guide().await;
+    for _ in 0..5 {
+        guide.redeem("BK1", "100000").await.refused(422, 2003);
+    }
+    by_code(&guide, &code).await.refused(429, 2005);
+}
+
+#[apply(every_store)]
+async fn a_repeat_is_known_by_its_request_id(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    let code = venue.paid_order_with_code("BK1").await;
+    let guide = venue.guide().await;
+    let body = json!({"verifyCode": code, "requestId": "r-1"});
+    let path = "/app-api/team/guide-task/booking/consume-by-code";
+    assert_eq!(guide.post(path, &body).await.ok()["replayed"], false);
+    assert_eq!(guide.post(path, &body).await.ok()["replayed"], true);
+    assert_eq!(venue.results("BK1").await, [0]);
+}
