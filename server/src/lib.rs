@@ -77,6 +77,9 @@ pub async fn start_with(
     let listen = config.listen;
     let app = AppState::open(config, clock, random).await?;
     let lock = lock_beside_database(&app.config)?;
+    if let Some(reason) = app.codes.unfit().await {
+        anyhow::bail!("setting `code_store.url`: {reason}");
+    }
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     let base_url = match &app.config.public_url {

@@ -62,6 +62,12 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// The same caller, asking at another address.
+    #[must_use]
+    pub fn at(&self, base: String) -> Self {
+        Self { base, ..self.clone() }
+    }
+
     /// A request with the caller's credential.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let mut request = self.client.request(method, format!("{}{path}", self.base));

@@ -17,12 +17,15 @@ async fn every_store(#[case] stores: Stores) {}
 mod admin;
 mod by_code;
 mod errors;
+mod faults;
 mod limits;
 mod lost_answer;
 mod machine;
 mod race;
 mod redemption;
 mod rotate;
+mod rules;
 mod sessions;
 mod tasks;
+mod two_servers;
 mod visitor;

@@ -24,6 +24,8 @@ pub struct Served {
     keeper: Child,
     /// Where it listens.
     pub port: u16,
+    program: String,
+    arguments: Vec<String>,
     pid_file: PathBuf,
     /// Its files.
     pub folder: TempDir,
@@ -54,22 +56,36 @@ impl Served {
     /// Starts a program that listens on `port`.
     pub fn start(folder: TempDir, port: u16, program: &str, arguments: &[String]) -> Self {
         let pid_file = folder.path().join("pid");
-        let mut keeper = Command::new("sh")
-            .args(["-c", "\"$@\" >\"$0.log\" 2>&1 </dev/null & echo $! >\"$0\"; cat >/dev/null; kill -9 $(cat \"$0\"); rm -rf \"$(dirname \"$0\")\""])
+        let keeper = Command::new("sh")
+            .args(["-c", "cat >/dev/null; kill -9 $(cat \"$0\"); rm -rf \"$(dirname \"$0\")\""])
             .arg(&pid_file)
-            .arg(program)
-            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let listens = || TcpStream::connect(("127.0.0.1", port)).is_ok();
-        wait_until(program, || {
-            assert!(keeper.try_wait().unwrap().is_none(), "{program} did not start");
-            listens()
-        });
-        Self { keeper, port, pid_file, folder }
+        let served = Self { keeper, port, program: program.to_owned(), arguments: arguments.to_vec(), pid_file, folder };
+        served.start_again();
+        served
+    }
+
+    /// Starts the program, for the first time or after it was killed.
+    pub fn start_again(&self) {
+        let started = Command::new("sh")
+            .args(["-c", "\"$@\" >>\"$0.log\" 2>&1 </dev/null & echo $! >\"$0\""])
+            .arg(&self.pid_file)
+            .arg(&self.program)
+            .args(&self.arguments)
+            .status()
+            .unwrap();
+        assert!(started.success());
+        wait_until(&self.program, || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+    }
+
+    /// Kills the program and waits until its port is free.
+    pub fn kill(&self) {
+        self.signal("KILL");
+        wait_until("the port is free", || TcpStream::connect(("127.0.0.1", self.port)).is_err());
     }
 
     /// The program's process.
@@ -156,4 +172,69 @@ pub fn shared_redis() -> u16 {
 pub fn shared_mariadb() -> u16 {
     static MARIADB: OnceLock<Served> = OnceLock::new();
     MARIADB.get_or_init(start_mariadb).port
+}
+
+/// Three nodes of a Redis Cluster.
+pub fn start_cluster(arguments: &[&str]) -> Vec<Served> {
+    let nodes: Vec<Served> = (0..3)
+        .map(|_| {
+            let bus = free_port().to_string();
+            start_redis(&[&["--cluster-enabled", "yes", "--cluster-port", &bus], arguments].concat())
+        })
+        .collect();
+    let addresses = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port));
+    let made = Command::new("redis-cli")
+        .args(["--cluster", "create"])
+        .args(addresses)
+        .arg("--cluster-yes")
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    for node in &nodes {
+        wait_until("the cluster is ready", || redis_cli(node.port, &["cluster", "info"]).contains("cluster_state:ok"));
+    }
+    nodes
+}
+
+/// A master, its replica, and a sentinel that moves the mastership soon.
+#[derive(Debug)]
+pub struct Sentinel {
+    /// Master and replica, as they began.
+    pub nodes: [Served; 2],
+    /// The sentinel.
+    pub sentinel: Served,
+}
+
+/// Starts a master named `main`, a replica and a sentinel.
+pub fn start_sentinel() -> Sentinel {
+    let master = start_redis(&[]);
+    let replica = start_redis(&["--replicaof", "127.0.0.1", &master.port.to_string()]);
+    wait_until("the replica follows", || redis_cli(replica.port, &["info", "replication"]).contains("master_link_status:up"));
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let settings = folder.path().join("sentinel.conf");
+    let text = format!(
+        "port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {} 1\nsentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n",
+        master.port
+    );
+    std::fs::write(&settings, text).unwrap();
+    let sentinel = Served::start(folder, port, "redis-sentinel", &[settings.display().to_string()]);
+    wait_until("the sentinel knows the replica", || {
+        redis_cli(port, &["sentinel", "master", "main"]).contains("num-slaves\n1")
+    });
+    Sentinel { nodes: [master, replica], sentinel }
+}
+
+impl Sentinel {
+    /// The port of the master, as the sentinel says.
+    pub fn master(&self) -> String {
+        let answer = redis_cli(self.sentinel.port, &["sentinel", "get-master-addr-by-name", "main"]);
+        answer.lines().nth(1).unwrap_or_default().trim().to_owned()
+    }
+}
+
+/// What a Redis answers to a command.
+pub fn redis_cli(port: u16, command: &[&str]) -> String {
+    let output = Command::new("redis-cli").args(["-p", &port.to_string()]).args(command).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).replace('\r', "")
 }

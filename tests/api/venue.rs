@@ -119,6 +119,40 @@ impl Venue {
         venue
     }
 
+    /// Another server on the same stores, with a clock and a random source of its own.
+    pub async fn another_server(&self) -> Running {
+        let mut config = Config::demo_in(self.folder.path());
+        config.demo = false;
+        config.database.url = self.database.clone();
+        config.code_store = self.codes.clone();
+        start_with(config, self.clock.clone(), Arc::new(ScriptedRandom::default())).await.unwrap()
+    }
+
+    /// Another server, on a database beside this one's that the first of them makes; all of them migrate it.
+    pub async fn another_server_on_an_empty_database(&self) -> Running {
+        let name = format!("{}_again", self.codes.prefix.trim_end_matches(':'));
+        let server = format!("mysql://root@127.0.0.1:{}", shared_mariadb());
+        let mut connection = AnyConnection::connect(&format!("{server}/mysql")).await.unwrap();
+        let create = AssertSqlSafe(format!("CREATE DATABASE IF NOT EXISTS {name}"));
+        sqlx::query(create).execute(&mut connection).await.unwrap();
+        let mut config = Config::demo_in(self.folder.path());
+        config.demo = false;
+        config.database.url = DatabaseUrl::new(format!("{server}/{name}"));
+        config.code_store = self.codes.clone();
+        start_with(config, self.clock.clone(), Arc::new(ScriptedRandom::default())).await.unwrap()
+    }
+
+    /// The visitor of [`Order::paid`], signed in after a first order has made their account.
+    pub async fn visitor_of_a_first_order(&self) -> Caller {
+        self.put_order("FIRST", &Order::paid().with("status", "cancelled")).await;
+        self.visitor().await
+    }
+
+    /// A number out of the database.
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query(sql).fetch_one(&self.database().await).await.unwrap().get(0)
+    }
+
     /// The booking system, with its API key.
     pub fn machine(&self) -> &Caller {
         &self.machine

@@ -282,6 +282,10 @@ impl CodeStore for MemoryCodes {
         self.window(window, |entry, _| *entry = WindowEntry::default())
     }
 
+    async fn unfit(&self) -> Option<String> {
+        None
+    }
+
     async fn ping(&self) -> CodesResult<()> {
         Ok(())
     }

@@ -180,6 +180,9 @@ pub trait CodeStore: Debug + Send + Sync {
     /// Forgets a window and its hold.
     async fn release(&self, window: &WindowKey) -> CodesResult<()>;
 
+    /// Why this store must not be used, if it answers and is set up wrongly. Says in the log what is merely unwise.
+    async fn unfit(&self) -> Option<String>;
+
     /// Whether the store answers.
     async fn ping(&self) -> CodesResult<()>;
 }

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisError, TlsMode,
@@ -364,23 +365,32 @@ fn eval(script: &str, keys: &[&str], arguments: &[&str]) -> Cmd {
     command
 }
 
-/// A Redis that evicts would lose counts at its own choice.
+/// A Redis that evicts would lose counts at its own choice. Of a cluster one node is asked; its nodes are set up alike.
 async fn refuse_eviction(connection: &mut Connection) -> CodesResult<()> {
-    let info: String = match connection {
-        Connection::Node(node) => redis::cmd("INFO").arg("memory").query_async(node).await?,
-        // Of a cluster one node is asked; its nodes are set up alike.
-        Connection::Cluster(cluster) => {
-            let mut command = redis::cmd("INFO");
-            command.arg("memory");
-            let route = redis::cluster_routing::RoutingInfo::SingleNode(redis::cluster_routing::SingleNodeRoutingInfo::Random);
-            String::from_redis_value(cluster.route_command(command, route).await?).map_err(|e| CodesAway(e.to_string()))?
-        }
-    };
-    let policy = info.lines().find_map(|line| line.strip_prefix("maxmemory_policy:")).map(str::trim);
-    match policy {
+    let info = info(connection, "memory").await?;
+    match line_of(&info, "maxmemory_policy:") {
         Some("noeviction") | None => Ok(()),
-        Some(policy) => Err(CodesAway(format!("Redis evicts (maxmemory-policy {policy}); set it to noeviction"))),
+        Some(policy) => Err(CodesAway(format!("{EVICTS} (maxmemory-policy {policy}); set it to noeviction"))),
     }
+}
+
+const EVICTS: &str = "this Redis evicts";
+
+async fn info(connection: &mut Connection, section: &str) -> CodesResult<String> {
+    let mut command = redis::cmd("INFO");
+    command.arg(section);
+    match connection {
+        Connection::Node(node) => Ok(command.query_async(node).await?),
+        Connection::Cluster(cluster) => {
+            let route = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
+            let value = cluster.route_command(command, route).await?;
+            String::from_redis_value(value).map_err(|error| CodesAway(error.to_string()))
+        }
+    }
+}
+
+fn line_of<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
 fn code(text: &str) -> CodesResult<VerifyCode> {
@@ -513,6 +523,30 @@ impl CodeStore for RedisCodes {
         let mut command = redis::cmd("DEL");
         command.arg(window.as_str()).arg(window.held());
         self.run(&command).await
+    }
+
+    async fn unfit(&self) -> Option<String> {
+        let checked = tokio::time::timeout(self.limit, async {
+            let (_, mut connection) = self.connect().await?;
+            info(&mut connection, "persistence").await
+        });
+        match checked.await {
+            Ok(Ok(info)) => {
+                if line_of(&info, "aof_enabled:") == Some("1") {
+                    tracing::warn!("this Redis writes to disk; codes are not to last: turn appendonly and save off");
+                }
+                None
+            }
+            Ok(Err(CodesAway(reason))) if reason.starts_with(EVICTS) => Some(reason),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "nothing can be redeemed until the code store is back");
+                None
+            }
+            Err(_) => {
+                tracing::error!("the code store does not answer; nothing can be redeemed until it does");
+                None
+            }
+        }
     }
 
     async fn ping(&self) -> CodesResult<()> {
