@@ -98,6 +98,20 @@ it("an answer leaves by its timer, and the progress is asked for again", async (
   expect(host.tasks.mock.calls.length).toBe(asked + 1);
 });
 
+it("a timer that fires before its time is set again", async () => {
+  const played = shell();
+  // A clock that runs a little slower than the timers do.
+  const now = () => performance.now() * 0.999;
+  const desk = scope.run(() => useKiosk({ host: played.host, now }));
+  if (!desk) throw new Error("the scope has ended");
+  await vi.advanceTimersByTimeAsync(0);
+  played.emit(admitted);
+  await vi.advanceTimersByTimeAsync(2_501);
+  expect(desk.kiosk.value.screen.kind).toBe("admitted");
+  await vi.advanceTimersByTimeAsync(100);
+  expect(desk.kiosk.value.screen.kind).toBe("ready");
+});
+
 it("a shell that does not start is tried again", async () => {
   const played = shell();
   played.host.info.mockRejectedValueOnce({ kind: "internal" });

@@ -50,7 +50,11 @@ export function useKiosk(options: KioskOptions) {
   function dispatch(event: Event): void {
     const before = kiosk.value;
     const after = step(before, event, now());
-    if (after === before) return;
+    if (after === before) {
+      // A timer may fire a little before its time; without another one the screen would stand for ever.
+      if (event.type === "time") arm();
+      return;
+    }
     kiosk.value = after;
     clock.value = now();
     if (before.screen === after.screen) return;
@@ -58,17 +62,21 @@ export function useKiosk(options: KioskOptions) {
       const sound = soundOf(after.screen.kind);
       if (sound) play(sound);
     }
-    clearTimeout(timer);
-    const until = deadline(after.screen);
-    if (until !== null) {
-      timer = setTimeout(
-        () => {
-          dispatch({ type: "time" });
-        },
-        Math.max(0, until - now()),
-      );
-    }
+    arm();
     if (after.screen.kind === "admitted") void loadTasks();
+  }
+
+  /** Sets the timer for the moment at which the screen leaves by itself. */
+  function arm(): void {
+    clearTimeout(timer);
+    const until = deadline(kiosk.value.screen);
+    if (until === null) return;
+    timer = setTimeout(
+      () => {
+        dispatch({ type: "time" });
+      },
+      Math.max(1, until - now()),
+    );
   }
 
   async function loadTasks(): Promise<void> {
