@@ -125,9 +125,12 @@ async fn unknown_paths_under_the_interface_wear_the_envelope() {
     let venue = Venue::open(Stores::SqliteMemory).await;
     let nobody = venue.nobody();
     for path in ["/api", "/api/", "/api/nothing", "/app-api/x/y", "/admin-api/", "/open-api/orders", "/api/%ff%00"] {
-        let answer = nobody.get(path).await;
-        answer.refused(404, 1404);
+        for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE] {
+            Answer::to(nobody.request(method, path)).await.refused(404, 1404);
+        }
     }
+    let posted = Answer::to(nobody.request(Method::POST, "/apiary")).await;
+    assert_eq!((posted.status, posted.text.is_empty()), (405, false));
     let page = nobody.get("/apiary").await;
     assert_eq!((page.status, page.headers[header::CONTENT_TYPE].to_str().unwrap()), (404, "text/plain; charset=utf-8"));
 }

@@ -40,8 +40,7 @@ pub(crate) fn router(app: App) -> axum::Router {
     let (api, _) = api().split_for_parts();
     api.route("/api/openapi.json", get(openapi::json))
         .method_not_allowed_fallback(async || ApiError::wrong_method())
-        .merge(pages::routes())
-        .fallback(pages::not_found)
+        .fallback(pages::page_or_error)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(CatchPanicLayer::custom(|_| {
             // The panic's own text may hold anything; the hook has logged where it happened.

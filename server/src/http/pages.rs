@@ -2,13 +2,10 @@
 
 use super::error::{ApiError, lang_of};
 use super::is_api;
-use crate::app::App;
 use crate::text::Text;
-use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use rust_embed::{Embed, EmbeddedFile};
 use wire::ErrorCode;
 
@@ -21,27 +18,23 @@ struct VisitorPage;
 /// Nothing from elsewhere, no inline scripts; QR and camera pictures are made on the page itself.
 const CSP: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
 
-pub(super) fn routes() -> Router<App> {
-    Router::new().route("/", get(index)).route("/{*path}", get(file))
-}
-
-async fn index(headers: HeaderMap) -> Response {
-    match VisitorPage::get("index.html") {
-        Some(page) => serve(page, "no-cache"),
-        None => {
-            let text = Text::PagesNotBuilt.say(lang_of(&headers)).to_owned() + "\n";
-            ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
-        }
+/// Whatever is no route of the API: a page, or an error, which wears the envelope below the API's roots.
+pub(super) async fn page_or_error(request: Request) -> Response {
+    let path = request.uri().path();
+    let lang = lang_of(request.headers());
+    if is_api(path) {
+        return ApiError::from(ErrorCode::NotFound).into_response();
     }
-}
-
-async fn file(uri: Uri, request: Request) -> Response {
-    let path = uri.path().trim_start_matches('/');
-    match VisitorPage::get(path) {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, Text::WrongMethod.say(lang));
+    }
+    let path = path.trim_start_matches('/');
+    match (VisitorPage::get(if path.is_empty() { "index.html" } else { path }), path) {
         // The names of Vite's assets hold a digest of their content.
-        Some(asset) if path.starts_with("assets/") => serve(asset, "public, max-age=31536000, immutable"),
-        Some(asset) => serve(asset, "no-cache"),
-        None => not_found(request).await,
+        (Some(asset), path) if path.starts_with("assets/") => serve(asset, "public, max-age=31536000, immutable"),
+        (Some(asset), _) => serve(asset, "no-cache"),
+        (None, "") => plain(StatusCode::OK, Text::PagesNotBuilt.say(lang)),
+        (None, _) => plain(StatusCode::NOT_FOUND, Text::NotFound.say(lang)),
     }
 }
 
@@ -55,11 +48,6 @@ fn serve(file: EmbeddedFile, cache: &'static str) -> Response {
     response
 }
 
-/// Unknown paths: in the envelope below the API's roots, plain elsewhere.
-pub(super) async fn not_found(request: Request) -> Response {
-    if is_api(request.uri().path()) {
-        return ApiError::from(ErrorCode::NotFound).into_response();
-    }
-    let text = Text::NotFound.say(lang_of(request.headers())).to_owned() + "\n";
-    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+fn plain(status: StatusCode, text: &str) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{text}\n")).into_response()
 }
