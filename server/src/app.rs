@@ -51,7 +51,16 @@ impl AppState {
             db.migrate().await?;
         }
         let codes = open_codes(&config, &clock)?;
-        Ok(Arc::new(Self { config, db, codes, clock, random, zone, settings: SettingsCache::default(), tasks: TaskTracker::new() }))
+        Ok(Arc::new(Self {
+            config,
+            db,
+            codes,
+            clock,
+            random,
+            zone,
+            settings: SettingsCache::default(),
+            tasks: TaskTracker::new(),
+        }))
     }
 
     /// The key of an order's code.

@@ -353,7 +353,10 @@ impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         let mysql = self.database.url.is_mysql();
         if !mysql && !self.database.url.0.starts_with("sqlite:") {
-            return Err(ConfigError::key("database.url", "is sqlite:///path/to/file or mysql://user:password@host/database"));
+            return Err(ConfigError::key(
+                "database.url",
+                "is sqlite:///path/to/file or mysql://user:password@host/database",
+            ));
         }
         if self.code_store.url.0 == "memory:" {
             if mysql {

@@ -126,16 +126,31 @@ impl Db {
     /// # Errors
     /// Where one fails, or the database is newer than this program.
     pub async fn migrate(&self) -> anyhow::Result<()> {
-        let migration = async {
+        let done = tokio::time::timeout(MIGRATION_LIMIT, async {
             match self.kind {
-                // `serve` holds a lock beside the file, and a transaction around each migration does the rest.
-                Kind::Sqlite => sqlx::migrate!("./migrations/sqlite").run(&self.write).await,
-                // sqlx takes a lock of the server's for it.
-                Kind::Mysql => sqlx::migrate!("./migrations/mysql").run(&self.write).await,
+                // Who serves a SQLite file holds a lock beside it.
+                Kind::Sqlite => Ok(sqlx::migrate!("./migrations/sqlite").run(&self.write).await?),
+                Kind::Mysql => self.migrate_mysql().await,
             }
-        };
-        let done = tokio::time::timeout(MIGRATION_LIMIT, migration).await;
-        done.context("another server's migration does not end")?.context("the database's migration failed")
+        });
+        let done: anyhow::Result<()> = done.await.context("another server's migration does not end")?;
+        done.context("the database's migration failed")
+    }
+
+    /// Under a lock of the database server's, for several servers may start at once. sqlx's own lock asks MariaDB to wait
+    /// for ever in a way that MariaDB takes for "not at all".
+    async fn migrate_mysql(&self) -> anyhow::Result<()> {
+        let mut connection = self.write.acquire().await?;
+        let seconds = i64::try_from(MIGRATION_LIMIT.as_secs()).unwrap_or(i64::MAX);
+        let locked: Option<i64> = sqlx::query_scalar("SELECT GET_LOCK(CONCAT('guidepost-migrate:', DATABASE()), ?)")
+            .bind(seconds)
+            .fetch_one(&mut *connection)
+            .await?;
+        anyhow::ensure!(locked == Some(1), "another server's migration does not end");
+        let mut migrator = sqlx::migrate!("./migrations/mysql");
+        let migrated = migrator.set_locking(false).run(&mut *connection).await;
+        sqlx::query("SELECT RELEASE_LOCK(CONCAT('guidepost-migrate:', DATABASE()))").execute(&mut *connection).await?;
+        Ok(migrated?)
     }
 
     /// Where statements that only read go.
@@ -186,7 +201,10 @@ async fn pool(
         .await
 }
 
-/// The id that the last insert made.
-pub(crate) fn new_id(inserted: &sqlx::any::AnyQueryResult) -> Result<i64, DbError> {
-    inserted.last_insert_id().ok_or_else(|| DbError::Bug(sqlx::Error::RowNotFound))
+/// The id that an insert of this transaction made. SQLite does not say it along with the insert.
+pub(crate) async fn new_id(tx: &mut Tx, inserted: &sqlx::any::AnyQueryResult) -> Result<i64, DbError> {
+    match inserted.last_insert_id() {
+        Some(id) => Ok(id),
+        None => Ok(sqlx::query_scalar("SELECT last_insert_rowid()").fetch_one(&mut **tx).await?),
+    }
 }

@@ -142,7 +142,8 @@ impl AppState {
 
 /// A tenant's own values.
 pub(crate) async fn stored(db: &Db, tenant: TenantId) -> Result<BTreeMap<String, Value>, DbError> {
-    let rows = sqlx::query("SELECT name, value FROM setting WHERE tenant_id = ?").bind(tenant.0).fetch_all(db.read()).await?;
+    let rows =
+        sqlx::query("SELECT name, value FROM setting WHERE tenant_id = ?").bind(tenant.0).fetch_all(db.read()).await?;
     let mut values = BTreeMap::new();
     for row in rows {
         let value = serde_json::from_str(row.try_get::<&str, _>("value")?).unwrap_or(Value::Null);

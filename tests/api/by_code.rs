@@ -57,7 +57,8 @@ async fn it_looks_among_the_callers_own_tasks_of_today_alone(stores: Stores) {
     venue.put_guide("13900000002", "周航").await;
     venue.put_task("T2", &["13900000002"]).await;
     let tomorrow = START + 24 * 3_600_000;
-    let body = json!({"title": "x", "venue": "y", "startsAt": tomorrow, "endsAt": tomorrow, "guideMobiles": ["13900000001"]});
+    let body =
+        json!({"title": "x", "venue": "y", "startsAt": tomorrow, "endsAt": tomorrow, "guideMobiles": ["13900000001"]});
     venue.machine().put("/open-api/tasks/T3", &body).await.ok();
     venue.put_order("BK1", &Order::paid().with("taskNo", "T2")).await;
     venue.put_order("BK2", &Order::paid().with("taskNo", "T3")).await;

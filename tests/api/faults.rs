@@ -14,6 +14,7 @@ async fn venue_on(url: String) -> Venue {
         // Faults repeat attempts; limits have tests of their own.
         config.limits.consume.operator = 10_000;
         config.limits.consume.ip = 10_000;
+        config.limits.consume.by_code = 10_000;
         config.limits.consume.freeze = 10_000;
     })
     .await
@@ -151,7 +152,7 @@ async fn a_redis_with_a_password_is_used_with_it_and_not_without() {
 
 /// What every kind of Redis must do.
 async fn redemption_core(venue: &Venue, from: usize) {
-    let (guide, visitor) = (venue.guide().await, venue.visitor().await);
+    let (guide, visitor) = (venue.guide().await, venue.visitor_of_a_first_order().await);
     for n in from..from + 20 {
         let order_no = format!("BK{n}");
         venue.put_order(&order_no, &Order::paid()).await;

@@ -1,8 +1,6 @@
 //! The HTTP interface over real HTTP: one test an outcome, its name a sentence.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use api_tests::Stores;
-use rstest::rstest;
 use rstest_reuse::{self, template};
 
 /// Every test runs on each of these.

@@ -58,7 +58,7 @@ async fn a_repeat_that_overtakes_its_first_attempt_gets_the_same_success(stores:
     let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
-    let answers = join_all((0..20).map(|_| guide.redeem_as("BK1", &code, "attempt-1"))).await;
+    let answers = join_all((0..8).map(|_| guide.redeem_as("BK1", &code, "attempt-1"))).await;
     let replayed: Vec<bool> = answers.iter().map(|a| a.ok()["replayed"].as_bool().unwrap()).collect();
     assert_eq!(replayed.iter().filter(|r| !**r).count(), 1, "{replayed:?}");
     assert_eq!(venue.results("BK1").await, [0]);
@@ -80,7 +80,7 @@ async fn all_who_ask_for_a_code_at_once_get_the_same_one(stores: Stores) {
 async fn a_refund_and_a_redemption_at_once_have_one_winner(stores: Stores) {
     let venue = Venue::open(stores).await;
     let guide = venue.guide().await;
-    for n in 0..30 {
+    for n in 0..200 {
         let order_no = format!("BK{n}");
         let code = venue.paid_order_with_code(&order_no).await;
         let refund = Order::paid().with("status", "refunding");

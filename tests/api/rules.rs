@@ -72,7 +72,8 @@ async fn after_a_redemption_no_key_of_the_order_is_left() {
     let guide = venue.guide().await;
     guide.redeem("BK1", "100000").await.refused(422, 2003);
     guide.redeem("BK1", &code).await.ok();
-    let left: Vec<String> = keys(&venue).await.into_iter().map(|(key, _)| key).filter(|k| k.contains(":verify:")).collect();
+    let left: Vec<String> =
+        keys(&venue).await.into_iter().map(|(key, _)| key).filter(|k| k.contains(":verify:")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 

@@ -64,7 +64,9 @@ async fn a_browser_gets_a_cookie_and_no_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cookie_over_https_is_secure_and_bound_to_its_host() {
-    let venue = Venue::open_with(Stores::SqliteMemory, |config| config.public_url = Some("https://venue.example".to_owned())).await;
+    let venue =
+        Venue::open_with(Stores::SqliteMemory, |config| config.public_url = Some("https://venue.example".to_owned()))
+            .await;
     let token = venue.link_token("13900000001").await;
     let request = venue.nobody().request(Method::POST, "/api/auth/sign-in-link").header("x-client", "web");
     let request = request.header("origin", "https://venue.example").json(&json!({"token": token}));

@@ -64,7 +64,8 @@ impl Served {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let served = Self { keeper, port, program: program.to_owned(), arguments: arguments.to_vec(), pid_file, folder };
+        let served =
+            Self { keeper, port, program: program.to_owned(), arguments: arguments.to_vec(), pid_file, folder };
         served.start_again();
         served
     }
@@ -183,12 +184,8 @@ pub fn start_cluster(arguments: &[&str]) -> Vec<Served> {
         })
         .collect();
     let addresses = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port));
-    let made = Command::new("redis-cli")
-        .args(["--cluster", "create"])
-        .args(addresses)
-        .arg("--cluster-yes")
-        .output()
-        .unwrap();
+    let made =
+        Command::new("redis-cli").args(["--cluster", "create"]).args(addresses).arg("--cluster-yes").output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
     for node in &nodes {
         wait_until("the cluster is ready", || redis_cli(node.port, &["cluster", "info"]).contains("cluster_state:ok"));
@@ -209,7 +206,9 @@ pub struct Sentinel {
 pub fn start_sentinel() -> Sentinel {
     let master = start_redis(&[]);
     let replica = start_redis(&["--replicaof", "127.0.0.1", &master.port.to_string()]);
-    wait_until("the replica follows", || redis_cli(replica.port, &["info", "replication"]).contains("master_link_status:up"));
+    wait_until("the replica follows", || {
+        redis_cli(replica.port, &["info", "replication"]).contains("master_link_status:up")
+    });
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();
     let settings = folder.path().join("sentinel.conf");
@@ -218,7 +217,8 @@ pub fn start_sentinel() -> Sentinel {
         master.port
     );
     std::fs::write(&settings, text).unwrap();
-    let sentinel = Served::start(folder, port, "redis-sentinel", &[settings.display().to_string()]);
+    let sentinel =
+        Served::start(folder, port, "redis-server", &[settings.display().to_string(), "--sentinel".to_owned()]);
     wait_until("the sentinel knows the replica", || {
         redis_cli(port, &["sentinel", "master", "main"]).contains("num-slaves\n1")
     });

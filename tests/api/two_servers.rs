@@ -25,7 +25,10 @@ async fn of_500_orders_tried_five_times_at_once_on_two_servers_each_is_redeemed_
     for n in 0..ORDERS {
         let order_no = format!("BK{n}");
         venue.put_order(&order_no, &Order::paid()).await;
-        codes.push((order_no.clone(), visitor.verify_code(&order_no).await.ok()["verifyCode"].as_str().unwrap().to_owned()));
+        codes.push((
+            order_no.clone(),
+            visitor.verify_code(&order_no).await.ok()["verifyCode"].as_str().unwrap().to_owned(),
+        ));
     }
     let mut clients = Vec::new();
     for n in 0..TRIES {
@@ -37,9 +40,11 @@ async fn of_500_orders_tried_five_times_at_once_on_two_servers_each_is_redeemed_
     }
     let answers: Vec<i64> = futures::stream::iter(codes)
         .map(|(order_no, code)| {
-            let tries = clients.iter().map(|client| client.redeem(&order_no, &code));
-            let tries: Vec<_> = tries.collect();
-            async move { join_all(tries).await.iter().map(api_tests::Answer::code).collect::<Vec<_>>() }
+            let clients = &clients;
+            async move {
+                let tries = clients.iter().map(|client| client.redeem(&order_no, &code));
+                join_all(tries).await.iter().map(api_tests::Answer::code).collect::<Vec<_>>()
+            }
         })
         .buffer_unordered(20)
         .flat_map(futures::stream::iter)
@@ -53,7 +58,11 @@ async fn of_500_orders_tried_five_times_at_once_on_two_servers_each_is_redeemed_
     let standing = venue.count("SELECT COUNT(*) FROM redemption WHERE standing_order_id IS NOT NULL").await;
     let consumed = venue.count("SELECT COUNT(*) FROM booking_order WHERE status = 'consumed'").await;
     assert_eq!((standing, consumed), (500, 500));
-    assert_eq!(venue.count("SELECT COUNT(*) FROM redemption WHERE result = 2003").await, 0, "a loser was told that the code is wrong");
+    assert_eq!(
+        venue.count("SELECT COUNT(*) FROM redemption WHERE result = 2003").await,
+        0,
+        "a loser was told that the code is wrong"
+    );
     second.stop().await.unwrap();
 }
 

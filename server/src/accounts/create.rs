@@ -25,7 +25,7 @@ pub async fn tenant(app: &App, name: &str) -> anyhow::Result<TenantId> {
         .bind(app.clock.now_ms())
         .execute(&mut *tx)
         .await?;
-    let id = new_id(&inserted)?;
+    let id = new_id(&mut tx, &inserted).await?;
     tx.commit().await?;
     Ok(TenantId(id))
 }

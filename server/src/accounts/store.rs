@@ -215,7 +215,7 @@ pub(crate) async fn grant(
         .bind(now)
         .execute(&mut **tx)
         .await?;
-        return new_id(&inserted);
+        return new_id(tx, &inserted).await;
     };
     let id: i64 = row.try_get("id")?;
     let rename = i64::from(name.1 == Rename::Always);

@@ -14,7 +14,11 @@ use wire::api::{AlertView, Page};
 #[utoipa::path(get, path = "/admin-api/alerts", tag = "admin",
     params(("before" = Option<i64>, Query, description = "older than this one"), ("limit" = Option<i64>, Query, description = "1 to 500")),
     responses((status = 200, body = Envelope<Page<AlertView>>)))]
-pub(crate) async fn list_alerts(State(app): State<App>, Admin(session): Admin, query: Query) -> ApiResult<Page<AlertView>> {
+pub(crate) async fn list_alerts(
+    State(app): State<App>,
+    Admin(session): Admin,
+    query: Query,
+) -> ApiResult<Page<AlertView>> {
     let (before, limit) = page_of(&query)?;
     let items = alerts::list(&app, session.tenant, before, limit).await?;
     let full = i64::try_from(items.len()).is_ok_and(|n| n == limit);

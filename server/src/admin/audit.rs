@@ -102,7 +102,8 @@ pub(crate) async fn export_redemptions(
     Ok((headers, Body::from_stream(body)).into_response())
 }
 
-const HEADER: &str = "id,orderNo,result,statusBefore,statusAfter,operator,operatorType,entry,device,address,requestId,at";
+const HEADER: &str =
+    "id,orderNo,result,statusBefore,statusAfter,operator,operatorType,entry,device,address,requestId,at";
 
 /// Where the next page begins; `None` at the end.
 fn next_of(page: &[RedemptionView]) -> Option<i64> {
@@ -122,9 +123,8 @@ fn lines(app: &App, rows: &[RedemptionView]) -> String {
     let mut text = String::new();
     for row in rows {
         let order_no = row.order_no.as_ref().map(|no| no.as_str().to_owned());
-        let at = Timestamp::from_millisecond(row.at).map(|at| {
-            at.to_zoned_datetime(app.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-        });
+        let at = Timestamp::from_millisecond(row.at)
+            .map(|at| at.to_zoned_datetime(app.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string());
         let cells = [
             Some(row.id.to_string()),
             order_no,
@@ -149,7 +149,8 @@ fn lines(app: &App, rows: &[RedemptionView]) -> String {
 /// A cell that a spreadsheet shows as it is: it runs no formula and rounds no long number.
 fn cell_of(text: &str) -> String {
     let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let rounds = text.len() > 11 && text.bytes().all(|b| b.is_ascii_digit()) || text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
+    let rounds = text.len() > 11 && text.bytes().all(|b| b.is_ascii_digit())
+        || text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     let shown = if runs || rounds { format!("'{text}") } else { text.to_owned() };
     if shown.contains([',', '"', '\n', '\r', ';']) { format!("\"{}\"", shown.replace('"', "\"\"")) } else { shown }
 }

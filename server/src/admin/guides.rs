@@ -43,7 +43,11 @@ pub(crate) async fn list_guides(State(app): State<App>, Admin(session): Admin) -
 /// Freezes a guide until somebody unfreezes them.
 #[utoipa::path(post, path = "/admin-api/guides/{id}/freeze", tag = "admin",
     params(("id" = i64, Path, description = "the account's number")), responses((status = 200, body = Envelope<bool>)))]
-pub(crate) async fn freeze_guide(State(app): State<App>, Admin(session): Admin, PathPart(id): PathPart) -> ApiResult<bool> {
+pub(crate) async fn freeze_guide(
+    State(app): State<App>,
+    Admin(session): Admin,
+    PathPart(id): PathPart,
+) -> ApiResult<bool> {
     let id = guide_id(&id)?;
     set_frozen(&app, session.tenant, id, Some(app.clock.now_ms())).await?;
     alerts::raise(&app, session.tenant, AlertKind::GuideFrozenByAdmin, Some(id)).await;
@@ -53,7 +57,11 @@ pub(crate) async fn freeze_guide(State(app): State<App>, Admin(session): Admin, 
 /// Ends a freeze, by whomever.
 #[utoipa::path(post, path = "/admin-api/guides/{id}/unfreeze", tag = "admin",
     params(("id" = i64, Path, description = "the account's number")), responses((status = 200, body = Envelope<bool>)))]
-pub(crate) async fn unfreeze_guide(State(app): State<App>, Admin(session): Admin, PathPart(id): PathPart) -> ApiResult<bool> {
+pub(crate) async fn unfreeze_guide(
+    State(app): State<App>,
+    Admin(session): Admin,
+    PathPart(id): PathPart,
+) -> ApiResult<bool> {
     let id = guide_id(&id)?;
     set_frozen(&app, session.tenant, id, None).await?;
     app.codes.release(&freeze_window_of(&app, session.tenant, id)).await?;

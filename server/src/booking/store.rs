@@ -159,7 +159,7 @@ pub(super) async fn insert_task(tx: &mut Tx, tenant: TenantId, task: &NewTask, n
     .bind(now)
     .execute(&mut **tx)
     .await?;
-    new_id(&inserted)
+    new_id(tx, &inserted).await
 }
 
 pub(super) async fn update_task(
@@ -268,7 +268,7 @@ pub(super) async fn insert_order(
     .bind(values.now)
     .execute(&mut **tx)
     .await?;
-    new_id(&inserted)
+    new_id(tx, &inserted).await
 }
 
 /// Changes an order that still has the status it was read with; `false` where it has another by now.

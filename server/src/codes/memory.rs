@@ -1,8 +1,8 @@
 //! The embedded code store: for one process, gone with it.
 
 use super::{
-    AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated, Verdict,
-    WindowKey,
+    AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated,
+    Verdict, WindowKey,
 };
 use crate::clock::Clock;
 use async_trait::async_trait;

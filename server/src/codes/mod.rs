@@ -150,7 +150,14 @@ pub trait CodeStore: Debug + Send + Sync {
     async fn look_at_all(&self, keys: &[CodeKey], grace: bool, rule: LockRule) -> CodesResult<Vec<OrderCodes>>;
 
     /// Kills the code, grace included, and sets another; at most once in `pause`.
-    async fn rotate(&self, key: &CodeKey, new: VerifyCode, life: Life, pause: Duration, attempt: &AttemptId) -> CodesResult<Rotated>;
+    async fn rotate(
+        &self,
+        key: &CodeKey,
+        new: VerifyCode,
+        life: Life,
+        pause: Duration,
+        attempt: &AttemptId,
+    ) -> CodesResult<Rotated>;
 
     /// Counts a wrong code (`right` false), or lets a right one pass, in one step with the look at the count: however many
     /// were compared at once, no more than the rule's are answered.
@@ -172,7 +179,14 @@ pub trait CodeStore: Debug + Send + Sync {
     async fn give_back(&self, window: &WindowKey, attempt: &AttemptId) -> CodesResult<()>;
 
     /// Counts into a sliding window; `true` where this one reached `limit` and set the window's hold for `hold`.
-    async fn count(&self, window: &WindowKey, attempt: &AttemptId, limit: u32, span: Duration, hold: Duration) -> CodesResult<bool>;
+    async fn count(
+        &self,
+        window: &WindowKey,
+        attempt: &AttemptId,
+        limit: u32,
+        span: Duration,
+        hold: Duration,
+    ) -> CodesResult<bool>;
 
     /// How much longer a window's hold lasts.
     async fn held(&self, window: &WindowKey) -> CodesResult<Option<Duration>>;

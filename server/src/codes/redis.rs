@@ -4,8 +4,8 @@
 //! sends a command again after a lost connection. Every use has one time limit over all that it does, connecting included.
 
 use super::{
-    AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated, Verdict,
-    WindowKey,
+    AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated,
+    Verdict, WindowKey,
 };
 use async_trait::async_trait;
 use redis::aio::MultiplexedConnection;
@@ -82,28 +82,30 @@ const DELETE_IF: &str = "
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1], KEYS[2], KEYS[3]) end
 return 1";
 
-/// Takes a place in a sliding window, if one is free.
+/// Takes a place in a sliding window, if one is free. The place is written first: a Redis that is full refuses that.
 const TAKE: &str = "
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local span = tonumber(ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - span)
-if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return {1, 0} end
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then
-  local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+local alive = '(' .. string.format('%d', now - span)
+local at = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if at and tonumber(at) > now - span then return {1, 0} end
+if redis.call('ZCOUNT', KEYS[1], alive, '+inf') >= tonumber(ARGV[2]) then
+  local first = redis.call('ZRANGEBYSCORE', KEYS[1], alive, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return {0, (tonumber(first[2]) or now) + span - now}
 end
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('PEXPIRE', KEYS[1], span)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - span)
 return {1, 0}";
 
 /// Counts into a sliding window; says whether this one reached the limit and set the hold.
 const COUNT: &str = "
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[3])
 if redis.call('ZADD', KEYS[1], 'NX', now, ARGV[1]) == 0 then return 0 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[3])
 if redis.call('ZCARD', KEYS[1]) < tonumber(ARGV[2]) then return 0 end
 return redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[4]) and 1 or 0";
 
@@ -156,10 +158,13 @@ impl RedisAddress {
             None => (None, None),
         };
         let port = if way == "sentinel" { 26379 } else { 6379 };
-        let nodes: Vec<_> = hosts.split(',').map(|host| node(host, port)).collect::<Option<_>>().ok_or("has a host that is none")?;
+        let nodes: Vec<_> =
+            hosts.split(',').map(|host| node(host, port)).collect::<Option<_>>().ok_or("has a host that is none")?;
         let mut path = path.split('/').filter(|part| !part.is_empty());
         let way = match way {
-            "sentinel" => Way::Sentinel { master: path.next().ok_or("names no master: redis+sentinel://host:port/master")?.to_owned() },
+            "sentinel" => Way::Sentinel {
+                master: path.next().ok_or("names no master: redis+sentinel://host:port/master")?.to_owned(),
+            },
             "cluster" => Way::Cluster,
             _ if nodes.len() > 1 => return Err("names several hosts: that is redis+cluster or redis+sentinel"),
             _ => Way::Standalone,
@@ -421,8 +426,16 @@ impl Keys {
 
 type Seen = (Option<String>, Option<String>, Option<String>, u32, i64);
 
-fn order_codes((current, grace_of_last, grace_of_before, wrong, left): Seen, grace: bool, rule: LockRule) -> CodesResult<OrderCodes> {
-    let graced = [grace_of_last, grace_of_before].into_iter().flatten().filter(|_| grace).filter(|old| current.as_ref() != Some(old));
+fn order_codes(
+    (current, grace_of_last, grace_of_before, wrong, left): Seen,
+    grace: bool,
+    rule: LockRule,
+) -> CodesResult<OrderCodes> {
+    let graced = [grace_of_last, grace_of_before]
+        .into_iter()
+        .flatten()
+        .filter(|_| grace)
+        .filter(|old| current.as_ref() != Some(old));
     Ok(OrderCodes {
         graced: graced.map(|old| code(&old)).collect::<CodesResult<_>>()?,
         current: current.map(|text| code(&text)).transpose()?,
@@ -577,7 +590,16 @@ mod tests {
 
     #[test]
     fn a_wrong_address_is_refused_without_quoting_it() {
-        for url in ["redis", "http://h", "redis://", "redis://h:x", "redis://a,b", "redis+sentinel://h", "redis://h/x", "redis+cluster://h/1"] {
+        for url in [
+            "redis",
+            "http://h",
+            "redis://",
+            "redis://h:x",
+            "redis://a,b",
+            "redis+sentinel://h",
+            "redis://h/x",
+            "redis+cluster://h/1",
+        ] {
             RedisAddress::parse(url).unwrap_err();
         }
         assert!(!format!("{:?}", RedisAddress::parse("redis://:hunter2@h").unwrap()).contains("hunter2"));

@@ -121,11 +121,7 @@ impl FromRequestParts<App> for ClientAddress {
 }
 
 /// The right-most hop that is no trusted proxy. What stands left of it anybody could have written.
-fn client_of<'a>(
-    peer: IpAddr,
-    forwarded: impl DoubleEndedIterator<Item = &'a str>,
-    trusted: &[Network],
-) -> IpAddr {
+fn client_of<'a>(peer: IpAddr, forwarded: impl DoubleEndedIterator<Item = &'a str>, trusted: &[Network]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut nearest = peer;
     for hop in forwarded.rev().flat_map(|line| line.rsplit(',')) {

@@ -44,7 +44,6 @@ pub(super) async fn view(
     key: &CodeKey,
     live: LiveCode,
 ) -> ApiResult<VerifyCodeView> {
-
     let (status, consumed_at) = store::status(&app.db, tenant, order_id).await?;
     if status != OrderStatus::Paid {
         app.codes.delete_if(key, &live.code).await?;

@@ -99,7 +99,10 @@ impl Limits {
     }
 
     /// The same for the tighter limit of by-code failures.
-    pub(super) async fn within_by_code<T>(&self, work: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+    pub(super) async fn within_by_code<T>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
         let place = [(self.window("by-code", self.operator.account_id), self.rules.by_code)];
         if let Place::Full(wait) = self.app.codes.take(&place[0].0, &self.attempt, place[0].1, TEN_MINUTES).await? {
             return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, wait));

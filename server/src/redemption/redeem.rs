@@ -1,8 +1,8 @@
 //! `POST …/consume`: redeem an order with the code that its holder shows. Every guard, in order.
 
+use super::limits::Limits;
 use super::store::{self, Operator, OrderRow, RefusalRow};
 use crate::app::App;
-use super::limits::Limits;
 use crate::codes::{CodeKey, OrderCodes, Verdict};
 use crate::db::DbError;
 use crate::http::error::{Answer, ApiError, ApiResult};
@@ -229,7 +229,8 @@ impl Attempt {
         let now = self.app.clock.now_ms();
         let order = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no).await;
         let order_id = order.ok().flatten().map(|order| order.id);
-        let noted = store::insert_limited(&self.app.db, &self.operator, order_id, self.address.as_deref(), result, now).await;
+        let noted =
+            store::insert_limited(&self.app.db, &self.operator, order_id, self.address.as_deref(), result, now).await;
         if let Err(error) = noted {
             tracing::error!(%error, "a refusal could not be written into the audit");
         }
