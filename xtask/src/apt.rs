@@ -21,8 +21,10 @@ pub(crate) const TO_TEST: &[&str] = &[
     "chromium-driver",   // the same, beside the kiosk's window
     "fonts-dejavu-core", // Latin text
     "git",               // copies of the tree for the controls
+    "mariadb-server",    // the database of several servers
     "openbox",           // a window manager
     "procps",            // `kill`, for whole groups of processes
+    "redis-server",      // the code store of several servers
     "webkit2gtk-driver", // the kiosk's window
     "xvfb",              // a display
 ];

@@ -4,6 +4,126 @@
  */
 
 export interface paths {
+    "/admin-api/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The tenant's alerts, the newest first. */
+        get: operations["list_alerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/guides": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The tenant's guides, by name. */
+        get: operations["list_guides"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/guides/{id}/freeze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Freezes a guide until somebody unfreezes them. */
+        post: operations["freeze_guide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/guides/{id}/unfreeze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ends a freeze, by whomever. */
+        post: operations["unfreeze_guide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/redemptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The audit, the newest row first. */
+        get: operations["list_redemptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/redemptions.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The same as a CSV file for spreadsheets: a byte-order mark, times in the venue's zone, numbers kept as text. */
+        get: operations["export_redemptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every setting that can be changed, as it holds now. */
+        get: operations["get_settings"];
+        /** Changes the settings named; `null` takes a change back. All or none. */
+        put: operations["put_settings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin-api/team/booking-order/booking/consume": {
         parameters: {
             query?: never;
@@ -15,6 +135,40 @@ export interface paths {
         put?: never;
         /** An admin redeems any order of the tenant. */
         post: operations["consume_as_admin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/team/booking-order/{orderNo}/compensate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Redeems without a verify code: for a broken phone at the gate. */
+        post: operations["compensate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/team/booking-order/{orderNo}/reverse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a redemption back: `consumed -> paid`. */
+        post: operations["reverse"];
         delete?: never;
         options?: never;
         head?: never;
@@ -144,6 +298,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/app-api/team/booking/booking/verify-code/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Another code for one's own paid order, in place of the one that is alive. */
+        post: operations["rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/app-api/team/guide-task/booking/consume": {
         parameters: {
             query?: never;
@@ -155,6 +326,28 @@ export interface paths {
         put?: never;
         /** A guide redeems an order of their tasks. */
         post: operations["consume_as_guide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/app-api/team/guide-task/booking/consume-by-code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Redeems the one order among the guide's that has this code now.
+         * @description It looks only among the live codes of the paid orders in the caller's own tasks of today, or of the task named: no
+         *     reverse key and no search through the tenant. Several matches: 2006, and the desk picks the order. It obeys orders'
+         *     locks; its failures never count against orders, and have a tighter limit of their own.
+         */
+        post: operations["consume_by_code"];
         delete?: never;
         options?: never;
         head?: never;
@@ -250,10 +443,43 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An alert. */
+        AlertView: {
+            /**
+             * Format: int64
+             * @description Its number, growing.
+             */
+            id: number;
+            /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures` or `consume_failures`. */
+            kind: string;
+            /** @description Whom it concerns. */
+            name?: string | null;
+            /**
+             * Format: int64
+             * @description When it was raised.
+             */
+            at: number;
+        };
         /** @description `data` of 1400 and 4001: the field that is wrong. */
         BadField: {
             /** @description The field's name in the request. */
             field: string;
+        };
+        /** @description `POST …/compensate` and `…/reverse`: what an admin confirms by SMS. */
+        ConfirmedRequest: {
+            /** @description Why; it goes into the audit. */
+            reason: string;
+            /** @description An SMS code of the scene `confirm`. */
+            code: components["schemas"]["Secret"];
+        };
+        /** @description `POST …/consume-by-code`: redeem whatever order of the caller's has this code. */
+        ConsumeByCodeRequest: {
+            /** @description The code that its holder shows. */
+            verifyCode: components["schemas"]["Secret"];
+            /** @description Look in this task; in all of today's where it is missing. */
+            taskNo?: string | null;
+            /** @description The caller's name for this attempt. */
+            requestId?: string | null;
         };
         /** @description `POST …/consume`: redeem this order with this code. */
         ConsumeRequest: {
@@ -436,6 +662,106 @@ export interface components {
             };
         };
         /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Page_AlertView: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description A page of a list that is read by keys. */
+            data?: {
+                /** @description The rows, the newest first. */
+                items: {
+                    /**
+                     * Format: int64
+                     * @description Its number, growing.
+                     */
+                    id: number;
+                    /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures` or `consume_failures`. */
+                    kind: string;
+                    /** @description Whom it concerns. */
+                    name?: string | null;
+                    /**
+                     * Format: int64
+                     * @description When it was raised.
+                     */
+                    at: number;
+                }[];
+                /**
+                 * Format: int64
+                 * @description What to pass as `before` for the next page; `null` at the end.
+                 */
+                next?: number | null;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Page_RedemptionView: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description A page of a list that is read by keys. */
+            data?: {
+                /** @description The rows, the newest first. */
+                items: {
+                    /**
+                     * Format: int64
+                     * @description The row's number, growing.
+                     */
+                    id: number;
+                    orderNo?: components["schemas"]["OrderNo"] | null;
+                    /** @description The caller's name for the attempt. */
+                    requestId?: string | null;
+                    /**
+                     * Format: int64
+                     * @description 0, or the error's code.
+                     */
+                    result: number;
+                    /** @description Where the order stood before. */
+                    statusBefore?: string | null;
+                    /** @description Where it stood afterwards. */
+                    statusAfter?: string | null;
+                    /** @description Who. */
+                    operator?: string | null;
+                    /** @description `guide`, `admin` or `system`. */
+                    operatorType: string;
+                    /** @description By which way the code came. */
+                    entry?: string | null;
+                    /** @description At which kiosk. */
+                    device?: string | null;
+                    /** @description From which address. */
+                    address?: string | null;
+                    /**
+                     * Format: int64
+                     * @description When.
+                     */
+                    at: number;
+                }[];
+                /**
+                 * Format: int64
+                 * @description What to pass as `before` for the next page; `null` at the end.
+                 */
+                next?: number | null;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_SettingsMap: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description Settings that can be changed while the server runs: a flat map from the names in the settings file to their values. */
+            data?: Record<string, never>;
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
         Envelope_SignedIn: {
             /**
              * Format: int32
@@ -457,6 +783,34 @@ export interface components {
                 /** @description The account's name. */
                 name: string;
             };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_Vec_GuideView: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            data?: {
+                /**
+                 * Format: int64
+                 * @description The account's number.
+                 */
+                id: number;
+                /** @description The guide's name. */
+                name: string;
+                /** @description The last four digits of the mobile number. */
+                mobile: string;
+                /** @description `null`, `failures` or `admin`. */
+                frozen?: string | null;
+                /**
+                 * Format: int64
+                 * @description Seconds until a freeze by failures ends.
+                 */
+                frozenFor?: number | null;
+            }[];
         };
         /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
         Envelope_Vec_OwnOrder: {
@@ -608,6 +962,25 @@ export interface components {
             /** @description Empty, or what went wrong in the caller's language. */
             msg: string;
             data?: boolean;
+        };
+        /** @description A guide as an admin sees them. */
+        GuideView: {
+            /**
+             * Format: int64
+             * @description The account's number.
+             */
+            id: number;
+            /** @description The guide's name. */
+            name: string;
+            /** @description The last four digits of the mobile number. */
+            mobile: string;
+            /** @description `null`, `failures` or `admin`. */
+            frozen?: string | null;
+            /**
+             * Format: int64
+             * @description Seconds until a freeze by failures ends.
+             */
+            frozenFor?: number | null;
         };
         /** @description `GET /api/info`: what a kiosk or a page wants to know before anyone has signed in. */
         Info: {
@@ -763,6 +1136,41 @@ export interface components {
             /** @description The guides assigned to it, each one known. */
             guideMobiles: components["schemas"]["Secret"][];
         };
+        /** @description A row of the audit as an admin sees it. */
+        RedemptionView: {
+            /**
+             * Format: int64
+             * @description The row's number, growing.
+             */
+            id: number;
+            orderNo?: components["schemas"]["OrderNo"] | null;
+            /** @description The caller's name for the attempt. */
+            requestId?: string | null;
+            /**
+             * Format: int64
+             * @description 0, or the error's code.
+             */
+            result: number;
+            /** @description Where the order stood before. */
+            statusBefore?: string | null;
+            /** @description Where it stood afterwards. */
+            statusAfter?: string | null;
+            /** @description Who. */
+            operator?: string | null;
+            /** @description `guide`, `admin` or `system`. */
+            operatorType: string;
+            /** @description By which way the code came. */
+            entry?: string | null;
+            /** @description At which kiosk. */
+            device?: string | null;
+            /** @description From which address. */
+            address?: string | null;
+            /**
+             * Format: int64
+             * @description When.
+             */
+            at: number;
+        };
         /** @description `data` of the limits. */
         RetryAfter: {
             /**
@@ -776,8 +1184,17 @@ export interface components {
          * @enum {string}
          */
         Role: "visitor" | "guide" | "admin";
+        /** @description `POST …/verify-code/rotate`: kill the code and make another. */
+        RotateRequest: {
+            /** @description The order's number. */
+            orderNo: string;
+            /** @description Must be `true`: the person was asked twice. */
+            confirm: boolean;
+        };
         /** @description A code, token or password on its way through a request; `Debug` prints stars. */
         Secret: string;
+        /** @description Settings that can be changed while the server runs: a flat map from the names in the settings file to their values. */
+        SettingsMap: Record<string, never>;
         /** @description `POST /api/auth/sign-in-link`: the token of a one-time sign-in link. */
         SignInLinkRequest: {
             /** @description What stood in the link's fragment. */
@@ -884,6 +1301,199 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    list_alerts: {
+        parameters: {
+            query?: {
+                /** @description older than this one */
+                before?: number;
+                /** @description 1 to 500 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Page_AlertView"];
+                };
+            };
+        };
+    };
+    list_guides: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Vec_GuideView"];
+                };
+            };
+        };
+    };
+    freeze_guide: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the account's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_bool"];
+                };
+            };
+        };
+    };
+    unfreeze_guide: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the account's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_bool"];
+                };
+            };
+        };
+    };
+    list_redemptions: {
+        parameters: {
+            query?: {
+                /** @description of this order */
+                orderNo?: string;
+                /** @description of this account */
+                operator?: number;
+                /** @description 0, or an error's code */
+                result?: number;
+                /** @description not before this time (Unix ms) */
+                from?: number;
+                /** @description before this time (Unix ms) */
+                to?: number;
+                /** @description older than this row */
+                before?: number;
+                /** @description 1 to 500 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Page_RedemptionView"];
+                };
+            };
+        };
+    };
+    export_redemptions: {
+        parameters: {
+            query?: {
+                /** @description of this order */
+                orderNo?: string;
+                /** @description of this account */
+                operator?: number;
+                /** @description 0, or an error's code */
+                result?: number;
+                /** @description not before this time (Unix ms) */
+                from?: number;
+                /** @description before this time (Unix ms) */
+                to?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+        };
+    };
+    get_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_SettingsMap"];
+                };
+            };
+        };
+    };
+    put_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettingsMap"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_SettingsMap"];
+                };
+            };
+        };
+    };
     consume_as_admin: {
         parameters: {
             query?: never;
@@ -903,6 +1513,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Envelope_Consumed"];
+                };
+            };
+        };
+    };
+    compensate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the order's number */
+                orderNo: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmedRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_MachineOrder"];
+                };
+            };
+        };
+    };
+    reverse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the order's number */
+                orderNo: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmedRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_MachineOrder"];
                 };
             };
         };
@@ -1051,6 +1713,29 @@ export interface operations {
             };
         };
     };
+    rotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RotateRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_VerifyCodeView"];
+                };
+            };
+        };
+    };
     consume_as_guide: {
         parameters: {
             query?: never;
@@ -1061,6 +1746,29 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ConsumeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Consumed"];
+                };
+            };
+        };
+    };
+    consume_by_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConsumeByCodeRequest"];
             };
         };
         responses: {
