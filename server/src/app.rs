@@ -83,7 +83,7 @@ fn open_codes(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<dyn
     }
     let address = RedisAddress::parse(url).map_err(|wrong| anyhow::anyhow!("setting `code_store.url` {wrong}"))?;
     let limit = Duration::from_millis(config.code_store.timeout_ms.into());
-    Ok(Arc::new(RedisCodes::new(&address, limit)?))
+    Ok(Arc::new(RedisCodes::new(&address, config.code_store.ca.as_deref(), limit)?))
 }
 
 /// What the database keeps of a token or key: its SHA-256, hex.

@@ -101,6 +101,8 @@ impl std::fmt::Debug for DatabaseUrl {
 pub struct CodeStoreConfig {
     /// `memory:` (embedded, one process), `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`.
     pub url: DatabaseUrl,
+    /// With `rediss`: the CA that signed Redis's certificate, a PEM file; without it, the public ones are trusted.
+    pub ca: Option<PathBuf>,
     /// Stands in front of every key; no braces.
     pub prefix: String,
     /// What one use of the store may take in all, connecting included, milliseconds.
@@ -231,7 +233,7 @@ impl Default for DatabaseConfig {
 
 impl Default for CodeStoreConfig {
     fn default() -> Self {
-        Self { url: DatabaseUrl("memory:".to_owned()), prefix: String::new(), timeout_ms: 800 }
+        Self { url: DatabaseUrl("memory:".to_owned()), ca: None, prefix: String::new(), timeout_ms: 800 }
     }
 }
 
@@ -358,15 +360,19 @@ impl Config {
                 "is sqlite:///path/to/file or mysql://user:password@host/database",
             ));
         }
-        if self.code_store.url.0 == "memory:" {
-            if mysql {
-                return Err(ConfigError::key(
-                    "code_store.url",
-                    "memory: keeps codes in one process; with MySQL name a Redis: redis://host:6379",
-                ));
-            }
-        } else if let Err(wrong) = RedisAddress::parse(&self.code_store.url.0) {
-            return Err(ConfigError::key("code_store.url", wrong));
+        if mysql && self.code_store.url.0 == "memory:" {
+            return Err(ConfigError::key(
+                "code_store.url",
+                "memory: keeps codes in one process; with MySQL name a Redis: redis://host:6379",
+            ));
+        }
+        let redis = match self.code_store.url.0.as_str() {
+            "memory:" => None,
+            url => Some(RedisAddress::parse(url).map_err(|wrong| ConfigError::key("code_store.url", wrong))?),
+        };
+        // Naming a CA and going without TLS all the same would be worse than not serving.
+        if self.code_store.ca.is_some() && !redis.is_some_and(|redis| redis.is_tls()) {
+            return Err(ConfigError::key("code_store.ca", "is for TLS: `code_store.url` begins with rediss then"));
         }
         if self.code_store.timeout_ms < 1 {
             return Err(ConfigError::key("code_store.timeout_ms", "must be 1 ms or more"));
@@ -494,6 +500,8 @@ mod tests {
             ("[verify_code]\ngrace = 11", "`verify_code.grace`"),
             ("trusted_proxies = [\"10.0.0.0/33\"]", "trusted_proxies"),
             ("[code_store]\nprefix = \"{a}\"", "`code_store.prefix`"),
+            ("[code_store]\nca = \"/ca.pem\"", "`code_store.ca`"),
+            ("[code_store]\nurl = \"redis://h\"\nca = \"/ca.pem\"", "`code_store.ca`"),
             ("[tls]\nown_ca = true", "`tls`"),
             ("public_url = \"ftp://x\"", "`public_url`"),
         ] {

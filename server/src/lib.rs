@@ -74,6 +74,8 @@ pub async fn start_with(
     for note in config.notes() {
         tracing::warn!("{note}");
     }
+    // TLS towards the stores needs it; whoever has chosen one before keeps theirs.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let listen = config.listen;
     let app = AppState::open(config, clock, random).await?;
     let lock = lock_beside_database(&app.config)?;

@@ -14,9 +14,14 @@ use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisError, TlsMode,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisError,
+    TlsCertificates, TlsMode,
 };
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use std::collections::HashMap;
 use std::fmt::Debug;
+use std::path::Path;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use wire::VerifyCode;
@@ -176,6 +181,11 @@ impl RedisAddress {
         Ok(Self { way, nodes, tls, username, password, database })
     }
 
+    /// Whether it asks for TLS.
+    pub fn is_tls(&self) -> bool {
+        self.tls
+    }
+
     fn tls_mode(&self) -> Option<TlsMode> {
         self.tls.then_some(TlsMode::Secure)
     }
@@ -235,17 +245,23 @@ impl Debug for RedisCodes {
 
 impl From<RedisError> for CodesAway {
     fn from(error: RedisError) -> Self {
+        // What the line says holds nothing of ours, and names a certificate that is not trusted.
+        if error.is_io_error() {
+            return Self(error.to_string());
+        }
         // The kind and the server's code: a whole error may quote a command's arguments.
         Self(format!("{:?} {}", error.kind(), error.code().unwrap_or_default()))
     }
 }
 
 impl RedisCodes {
-    /// A store that connects when it is first used. `limit` is what a use may take in all.
+    /// A store that connects when it is first used. `ca` is the file of the CA that signed Redis's certificate, where it
+    /// is none of the public ones; `limit` is what a use may take in all.
     ///
     /// # Errors
-    /// Where the address cannot be used.
-    pub fn new(address: &RedisAddress, limit: Duration) -> anyhow::Result<Self> {
+    /// Where the address or the CA cannot be used.
+    pub fn new(address: &RedisAddress, ca: Option<&Path>, limit: Duration) -> anyhow::Result<Self> {
+        let trusted = ca.map(read_ca).transpose()?;
         let connector = match &address.way {
             Way::Standalone => {
                 let node = address.addresses().next().ok_or_else(|| anyhow::anyhow!("no host"))?;
@@ -256,7 +272,11 @@ impl RedisCodes {
                 if let Some(password) = &address.password {
                     settings = settings.set_password(password);
                 }
-                Connector::Standalone(Client::open(node.into_connection_info()?.set_redis_settings(settings))?)
+                let node = node.into_connection_info()?.set_redis_settings(settings);
+                Connector::Standalone(match trusted {
+                    Some(trusted) => Client::build_with_tls(node, trusted)?,
+                    None => Client::open(node)?,
+                })
             }
             Way::Cluster => {
                 let mut builder = ClusterClientBuilder::new(address.addresses())
@@ -265,6 +285,9 @@ impl RedisCodes {
                     .overall_response_timeout(Some(limit));
                 if let Some(tls) = address.tls_mode() {
                     builder = builder.tls(tls);
+                }
+                if let Some(trusted) = trusted {
+                    builder = builder.certs(trusted);
                 }
                 if let Some(username) = &address.username {
                     builder = builder.username(username);
@@ -280,6 +303,11 @@ impl RedisCodes {
                     .set_client_to_redis_db(address.database);
                 if let Some(tls) = address.tls_mode() {
                     builder = builder.set_client_to_redis_tls_mode(tls).set_client_to_sentinel_tls_mode(tls);
+                }
+                if let Some(trusted) = trusted {
+                    builder = builder
+                        .set_client_to_redis_certificates(trusted.clone())
+                        .set_client_to_sentinel_certificates(trusted);
                 }
                 if let Some(username) = &address.username {
                     builder = builder.set_client_to_redis_username(username);
@@ -354,6 +382,21 @@ impl RedisCodes {
     }
 }
 
+/// The certificates that are trusted instead of the public ones; never none at all, with which nothing would connect.
+fn read_ca(file: &Path) -> anyhow::Result<TlsCertificates> {
+    let wrong = |reason: String| anyhow::anyhow!("setting `code_store.ca`: {} {reason}", file.display());
+    let pem = std::fs::read(file).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| wrong(format!("is no PEM file: {error}")))?;
+        roots.add(certificate).map_err(|error| wrong(format!("holds a certificate that cannot be used: {error}")))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong("holds no certificate".to_owned()));
+    }
+    Ok(TlsCertificates { client_tls: None, root_cert: Some(pem) })
+}
+
 impl Connection {
     async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, RedisError> {
         match self {
@@ -384,12 +427,29 @@ const EVICTS: &str = "this Redis evicts";
 async fn info(connection: &mut Connection, section: &str) -> CodesResult<String> {
     let mut command = redis::cmd("INFO");
     command.arg(section);
+    ask_one(connection, command).await
+}
+
+/// Why this Redis writes to disk. Hosted ones may refuse to tell their settings; then `INFO` alone is believed.
+async fn writes_to_disk(connection: &mut Connection) -> CodesResult<Option<&'static str>> {
+    let info = info(connection, "persistence").await?;
+    if line_of(&info, "aof_enabled:") == Some("1") {
+        return Ok(Some("appendonly is on"));
+    }
+    let mut command = redis::cmd("CONFIG");
+    command.arg("GET").arg("save");
+    let settings: HashMap<String, String> = ask_one(connection, command).await.unwrap_or_default();
+    Ok(settings.get("save").filter(|save| !save.is_empty()).map(|_| "save is set"))
+}
+
+/// What a node answers; of a cluster any one.
+async fn ask_one<T: FromRedisValue>(connection: &mut Connection, command: Cmd) -> CodesResult<T> {
     match connection {
         Connection::Node(node) => Ok(command.query_async(node).await?),
         Connection::Cluster(cluster) => {
             let route = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
             let value = cluster.route_command(command, route).await?;
-            String::from_redis_value(value).map_err(|error| CodesAway(error.to_string()))
+            T::from_redis_value(value).map_err(|error| CodesAway(error.to_string()))
         }
     }
 }
@@ -541,12 +601,14 @@ impl CodeStore for RedisCodes {
     async fn unfit(&self) -> Option<String> {
         let checked = tokio::time::timeout(self.limit, async {
             let (_, mut connection) = self.connect().await?;
-            info(&mut connection, "persistence").await
+            writes_to_disk(&mut connection).await
         });
         match checked.await {
-            Ok(Ok(info)) => {
-                if line_of(&info, "aof_enabled:") == Some("1") {
-                    tracing::warn!("this Redis writes to disk; codes are not to last: turn appendonly and save off");
+            Ok(Ok(why)) => {
+                if let Some(why) = why {
+                    tracing::warn!(
+                        "this Redis writes to disk ({why}); codes are not to last: turn appendonly and save off"
+                    );
                 }
                 None
             }
