@@ -14,10 +14,12 @@ async fn every_store(#[case] stores: Stores) {}
 
 mod admin;
 mod by_code;
+mod deadlock;
 mod errors;
 mod faults;
 mod limits;
 mod lost_answer;
+mod lost_commit;
 mod machine;
 mod race;
 mod redemption;
@@ -25,5 +27,6 @@ mod rotate;
 mod rules;
 mod sessions;
 mod tasks;
+mod tls;
 mod two_servers;
 mod visitor;

@@ -1,0 +1,62 @@
+//! A redemption that the database undoes, to end a deadlock, is tried once more.
+
+use api_tests::stores::{Served, start_mariadb};
+use api_tests::{Stores, Venue};
+use guidepost_server::config::DatabaseUrl;
+use sqlx::Row;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+fn mariadb(server: &Served, sql: &str) -> String {
+    let output = Command::new("mariadb")
+        .args(["--no-defaults", "-h127.0.0.1", "-uroot", &format!("-P{}", server.port), "-N", "-r", "-e", sql])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_victim_of_a_deadlock_is_tried_once_more_and_succeeds() {
+    let server = start_mariadb();
+    mariadb(&server, "CREATE DATABASE venue");
+    let venue = Venue::open_with(Stores::SqliteRedis, |config| {
+        config.database.url = DatabaseUrl::new(format!("mysql://root@127.0.0.1:{}/venue", server.port));
+    })
+    .await;
+    mariadb(&server, "CREATE TABLE venue.ballast (n INT PRIMARY KEY) ENGINE = InnoDB");
+    let code = venue.paid_order_with_code("BK1").await;
+    let guide = venue.guide().await;
+
+    // The other transaction has changed much, so that undoing the redemption costs less. It holds the tenant's row, which
+    // the redemption's audit row refers to, and then asks for the order's, which the redemption holds by then.
+    let database = venue.database().await;
+    let mut other = database.begin().await.unwrap();
+    sqlx::query("INSERT INTO ballast SELECT seq FROM seq_1_to_1000").execute(&mut *other).await.unwrap();
+    sqlx::query("SELECT id FROM tenant WHERE id = 1 FOR UPDATE").fetch_one(&mut *other).await.unwrap();
+    let redeemed = tokio::spawn(async move { guide.redeem_as("BK1", &code, "r-1").await });
+    let waiting = "SELECT COUNT(*) AS n FROM information_schema.INNODB_LOCK_WAITS w
+        JOIN information_schema.INNODB_LOCKS l ON l.lock_id = w.requested_lock_id
+        WHERE l.lock_table = '`venue`.`tenant`'";
+    let started = Instant::now();
+    while sqlx::query(waiting).fetch_one(&database).await.unwrap().get::<i64, _>("n") == 0 {
+        assert!(started.elapsed() < Duration::from_secs(30), "the redemption never waited for the tenant's row");
+        tokio::task::yield_now().await;
+    }
+    sqlx::query("SELECT id FROM booking_order WHERE order_no = 'BK1' FOR UPDATE")
+        .fetch_one(&mut *other)
+        .await
+        .expect("the database should have undone the redemption");
+    // The redemption was undone: the order is still paid, and stays so while this transaction holds it.
+    assert_eq!(venue.status("BK1").await, "paid");
+    other.rollback().await.unwrap();
+
+    let answer = redeemed.await.unwrap().ok();
+    assert_eq!(answer["replayed"], false);
+    assert_eq!(venue.status("BK1").await, "consumed");
+    assert_eq!(venue.results("BK1").await, [0]);
+    assert_eq!(mariadb(&server, "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'").trim(), "Innodb_deadlocks\t1");
+    let status = mariadb(&server, "SHOW ENGINE INNODB STATUS");
+    let (_, deadlock) = status.split_once("LATEST DETECTED DEADLOCK").expect("a deadlock was detected");
+    assert!(deadlock.contains("INSERT INTO redemption"), "another deadlock: {deadlock}");
+}
