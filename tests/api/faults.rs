@@ -207,13 +207,13 @@ async fn a_fail_over_by_sentinel_is_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_stops_in_the_middle_costs_no_code() {
     let mariadb = start_mariadb();
-    let url = format!("mysql://root@127.0.0.1:{}/mysql", mariadb.port);
+    let url = format!("mysql://root@127.0.0.1:{}/venue", mariadb.port);
     let made = std::process::Command::new("mariadb")
         .args(["--no-defaults", "-h127.0.0.1", "-uroot", &format!("-P{}", mariadb.port), "-e", "CREATE DATABASE venue"])
         .status();
     assert!(made.unwrap().success());
     let venue = Venue::open_with(Stores::SqliteRedis, |config| {
-        config.database.url = DatabaseUrl::new(url.replace("/mysql", "/venue").replacen("mysql:", "mysql:", 1));
+        config.database.url = DatabaseUrl::new(url);
         config.limits.consume.operator = 1000;
     })
     .await;
