@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: how well and how fast the scanner reads.
+//! `cargo xtask bench`: how well and how fast the scanner reads; `cargo xtask bench refusals`: whether a refusal's time tells why.
 
 use crate::apt;
 use crate::cargo::Target;
@@ -8,6 +8,9 @@ use std::path::PathBuf;
 
 /// Measures on the folders that are named, or on each folder of `../shared/corpora`.
 pub(crate) fn bench(folders: &[String]) -> anyhow::Result<()> {
+    if folders == ["refusals"] {
+        return refusals();
+    }
     apt::install(apt::TO_RUN)?;
     let mut folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
     if folders.is_empty() {
@@ -25,4 +28,12 @@ pub(crate) fn bench(folders: &[String]) -> anyhow::Result<()> {
     let mut command = target.cargo_in(&std::env::current_dir()?);
     command.args(["run", "--release", "--package", "scanner", "--manifest-path"]).arg(root().join("Cargo.toml"));
     run(command.args(["--", "--bench"]).args(folders))
+}
+
+/// Compares the times of "no code", "wrong code" and "expired code" on every store, in one run.
+fn refusals() -> anyhow::Result<()> {
+    apt::install(&[apt::TO_RUN, apt::TO_TEST].concat())?;
+    let target = Target::take()?;
+    // The tests' own build: a ratio of one run does not depend on how fast the build is.
+    run(&mut target.cargo(&["bench", "--profile", "dev", "--locked", "--workspace", "--bench", "refusals"]))
 }
