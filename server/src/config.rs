@@ -2,6 +2,7 @@
 
 use crate::codes::RedisAddress;
 use serde::Deserialize;
+use sqlx::sqlite::SqliteConnectOptions;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -83,9 +84,9 @@ impl DatabaseUrl {
     }
 
     /// The file of a SQLite database.
-    pub(crate) fn sqlite_file(&self) -> Option<&str> {
-        let path = self.0.strip_prefix("sqlite:")?;
-        path.trim_start_matches("//").split('?').next()
+    pub(crate) fn sqlite_file(&self) -> Option<PathBuf> {
+        let options: SqliteConnectOptions = self.0.strip_prefix("sqlite:").and_then(|_| self.0.parse().ok())?;
+        Some(options.get_filename().to_owned())
     }
 }
 
@@ -360,6 +361,13 @@ impl Config {
                 "is sqlite:///path/to/file or mysql://user:password@host/database",
             ));
         }
+        let in_memory = |file: &Path| {
+            let name = file.to_string_lossy();
+            name.is_empty() || name.contains(":memory:") || name.starts_with("file:")
+        };
+        if !mysql && self.database.url.sqlite_file().is_none_or(|file| in_memory(&file)) {
+            return Err(ConfigError::key("database.url", "must name a file: sqlite:///path/to/file"));
+        }
         if mysql && self.code_store.url.0 == "memory:" {
             return Err(ConfigError::key(
                 "code_store.url",
@@ -496,6 +504,8 @@ mod tests {
             ("timezone = \"Mars/Olympus\"", "`timezone`"),
             ("[code_store]\nurl = \"http://127.0.0.1\"", "`code_store.url`"),
             ("[database]\nurl = \"mysql://127.0.0.1/x\"", "`code_store.url`"),
+            ("[database]\nurl = \"sqlite::memory:\"", "`database.url`"),
+            ("[database]\nurl = \"sqlite:\"", "`database.url`"),
             ("[database]\nurl = \"postgres://127.0.0.1/x\"", "`database.url`"),
             ("[verify_code]\ngrace = 11", "`verify_code.grace`"),
             ("trusted_proxies = [\"10.0.0.0/33\"]", "trusted_proxies"),

@@ -4,6 +4,7 @@ use crate::config::DatabaseConfig;
 use anyhow::Context;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{Any, AnyPool, Transaction};
+use std::path::Path;
 use std::time::Duration;
 
 /// A transaction that writes.
@@ -82,19 +83,20 @@ impl Db {
     pub async fn open(config: &DatabaseConfig) -> anyhow::Result<Self> {
         sqlx::any::install_default_drivers();
         match config.url.sqlite_file() {
-            Some(file) => Self::open_sqlite(config.url.expose(), file).await,
+            Some(file) => Self::open_sqlite(config.url.expose(), &file).await,
             None => Self::open_mysql(config.url.expose()).await,
         }
     }
 
-    async fn open_sqlite(url: &str, file: &str) -> anyhow::Result<Self> {
-        if let Some(folder) = std::path::Path::new(file).parent() {
+    async fn open_sqlite(url: &str, file: &Path) -> anyhow::Result<Self> {
+        if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("the database's folder {} cannot be made", folder.display()))?;
         }
         let separator = if url.contains('?') { '&' } else { '?' };
         let options: AnyConnectOptions =
             format!("{url}{separator}mode=rwc").parse().context("setting `database.url` is no database address")?;
+        make_private(file).with_context(|| format!("the database {} cannot be made", file.display()))?;
         // A commit is on the disk before it is answered; readers and the writer do not wait for each other.
         let pragmas = &[
             "PRAGMA journal_mode = WAL",
@@ -102,7 +104,8 @@ impl Db {
             "PRAGMA busy_timeout = 3000",
             "PRAGMA foreign_keys = ON",
         ];
-        let context = || format!("the database {file} cannot be opened");
+        let context = || format!("the database {} cannot be opened", file.display());
+        connect_once(&options).await.with_context(context)?;
         let write = pool(1, pragmas, options.clone()).await.with_context(context)?;
         let read = pool(4, pragmas, options).await.with_context(context)?;
         Ok(Self { kind: Kind::Sqlite, write, read })
@@ -117,6 +120,7 @@ impl Db {
             "SET SESSION innodb_lock_wait_timeout = 2",
             "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
         ];
+        connect_once(&options).await.context("the database server cannot be reached")?;
         let pool = pool(CONNECTIONS, settings, options).await.context("the database server cannot be reached")?;
         Ok(Self { kind: Kind::Mysql, write: pool.clone(), read: pool })
     }
@@ -165,13 +169,25 @@ impl Db {
             Kind::Sqlite => "BEGIN IMMEDIATE",
             Kind::Mysql => "START TRANSACTION",
         };
-        Ok(self.write.begin_with(statement).await?)
+        match self.write.begin_with(statement).await {
+            Ok(tx) => Ok(tx),
+            Err(error @ (sqlx::Error::Database(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed)) => {
+                Err(error.into())
+            }
+            // SQLite undoes a transaction by itself where the disk is full or fails; sqlx then takes the connection to be
+            // inside one for ever. It is closed, and the next one is good.
+            Err(error) => {
+                tracing::warn!(%error, "a connection to the database is replaced");
+                self.write.acquire().await?.close().await?;
+                Ok(self.write.begin_with(statement).await?)
+            }
+        }
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers and lets a transaction begin.
     pub(crate) async fn ping(&self) -> Result<(), DbError> {
         sqlx::query("SELECT 1 FROM tenant LIMIT 1").execute(&self.read).await?;
-        Ok(())
+        Ok(self.begin().await?.rollback().await?)
     }
 
     /// Closes all connections once they are idle.
@@ -179,6 +195,22 @@ impl Db {
         self.read.close().await;
         self.write.close().await;
     }
+}
+
+/// Makes the file, for its owner alone: it holds phone numbers. What SQLite makes beside it has the same rights.
+fn make_private(file: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Connects once, so that the cause of a failure is told: a pool would try until its time is up and say only that.
+async fn connect_once(options: &AnyConnectOptions) -> anyhow::Result<()> {
+    use sqlx::{AnyConnection, Connection};
+    let connect = async { AnyConnection::connect_with(options).await?.close().await };
+    Ok(tokio::time::timeout(ACQUIRE_LIMIT, connect).await.context("no answer in time")??)
 }
 
 async fn pool(
@@ -206,5 +238,38 @@ pub(crate) async fn new_id(tx: &mut Tx, inserted: &sqlx::any::AnyQueryResult) ->
     match inserted.last_insert_id() {
         Some(id) => Ok(id),
         None => Ok(sqlx::query_scalar("SELECT last_insert_rowid()").fetch_one(&mut **tx).await?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DatabaseUrl;
+
+    /// SQLite rolls back by itself where the disk is full; here its own limit on the file's size stands for the disk.
+    #[tokio::test]
+    async fn after_a_full_disk_the_database_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = DatabaseUrl::sqlite(&folder.path().join("a #?% name.db"));
+        let db = Db::open(&DatabaseConfig { url, migrate: true }).await.unwrap();
+        db.migrate().await.unwrap();
+        let mut tx = db.begin().await.unwrap();
+        sqlx::query("PRAGMA max_page_count = 1").execute(&mut *tx).await.unwrap();
+        tx.commit().await.unwrap();
+        let insert = "INSERT INTO tenant (name, created_at) VALUES (?, 0)";
+        let mut full = false;
+        for _ in 0..100 {
+            let Ok(mut tx) = db.begin().await else { break };
+            full = sqlx::query(insert).bind("x".repeat(100_000)).execute(&mut *tx).await.is_err();
+            if full {
+                break;
+            }
+            tx.commit().await.unwrap();
+        }
+        assert!(full, "the file was never full");
+        let mut tx = db.begin().await.expect("a new transaction after a full disk");
+        sqlx::query(insert).bind("after").execute(&mut *tx).await.unwrap();
+        tx.commit().await.unwrap();
+        db.ping().await.unwrap();
     }
 }

@@ -77,8 +77,9 @@ pub async fn start_with(
     // TLS towards the stores needs it; whoever has chosen one before keeps theirs.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listen = config.listen;
+    // Before the migration: who may not serve this file must not change it under the one who does.
+    let lock = lock_beside_database(&config)?;
     let app = AppState::open(config, clock, random).await?;
-    let lock = lock_beside_database(&app.config)?;
     if let Some(reason) = app.codes.unfit().await {
         anyhow::bail!("setting `code_store.url`: {reason}");
     }
@@ -104,13 +105,24 @@ pub async fn start_with(
     Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, _lock: lock })
 }
 
-/// `memory:` keeps codes in one process: a second one on the same database would issue codes of its own.
+/// `memory:` keeps codes in one process: a second one on the same database would issue codes of its own. By whatever
+/// path the file is named, the lock lies beside the file itself.
 fn lock_beside_database(config: &Config) -> anyhow::Result<Option<File>> {
     let Some(file) = config.database.url.sqlite_file() else { return Ok(None) };
-    let path = format!("{file}.serve-lock");
-    let lock = File::create(&path).with_context(|| format!("cannot make {path}"))?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| std::path::Path::new("."));
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("the database's folder {} cannot be made", folder.display()))?;
+    let file = match file.canonicalize() {
+        Ok(file) => file,
+        Err(_) => folder.canonicalize()?.join(file.file_name().context("setting `database.url` names no file")?),
+    };
+    let mut path = file.clone().into_os_string();
+    path.push(".serve-lock");
+    let path = std::path::PathBuf::from(path);
+    let lock = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
     lock.try_lock().map_err(|_| {
-        anyhow::anyhow!("another guidepost-server serves {file}; on a SQLite file one process alone may")
+        anyhow::anyhow!("another guidepost-server serves {}; on a SQLite file one process alone may", file.display())
     })?;
     Ok(Some(lock))
 }

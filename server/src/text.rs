@@ -55,6 +55,10 @@ texts! {
     BadJson: "请求内容不是有效的 JSON", "The body is not valid JSON.";
     /// 1400 at 413.
     TooLarge: "请求内容过大", "The body is too large.";
+    /// 1400 at 408.
+    TooSlow: "请求内容没有及时传完，请重试", "The body did not arrive in time. Try again.";
+    /// 4001.
+    MobileInvalid: "手机号格式不正确", "That is no mobile number.";
     /// 1400 at 415.
     NotJson: "请求内容须为 JSON（Content-Type: application/json）", "The body must be JSON (Content-Type: application/json).";
     /// 1400 at 405.

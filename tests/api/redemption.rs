@@ -67,7 +67,7 @@ async fn what_people_type_is_cleaned(stores: Stores) {
     let venue = Venue::open(stores).await;
     venue.random.next([483_921]);
     venue.paid_order_with_code("BK-1_A").await;
-    let answer = venue.guide().await.redeem("\u{feff} bk-1_a\n", " ４８３\u{200b}９２１ ").await;
+    let answer = venue.guide().await.redeem("\u{feff} bk -\u{200b}１_a\n", " ４８３\u{200b}９２１ ").await;
     assert_eq!(answer.ok()["orderNo"], "BK-1_A");
 }
 

@@ -47,7 +47,7 @@ async fn a_browser_gets_a_cookie_and_no_token() {
     assert!(answer.ok().get("token").is_none());
     let cookie = answer.headers[header::SET_COOKIE].to_str().unwrap().to_owned();
     let (pair, flags) = cookie.split_once("; ").unwrap();
-    assert_eq!(flags, "Path=/; HttpOnly; SameSite=Strict");
+    assert_eq!(flags, "Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
 
     let mut browser = venue.nobody();
     browser.credential = Some(("cookie".to_owned(), format!("other=1; {pair}")));
@@ -97,6 +97,28 @@ async fn a_guides_session_ends_when_idle_and_absolutely() {
     busy.get(ME).await.ok();
     venue.advance(Duration::from_secs(1)).await;
     busy.get(ME).await.refused(401, 1401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_comes_later_shortens_a_session() {
+    let venue = Venue::open(Stores::SqliteMemory).await;
+    venue.put_order("BK1", &Order::paid()).await;
+    let visitor = venue.visitor().await;
+    let month = visitor.get(ME).await.ok()["expiresAt"].as_i64().unwrap();
+    venue.put_guide("13800000001", "张伟").await;
+    let me = visitor.get(ME).await.ok();
+    assert_eq!(me["roles"], json!(["visitor", "guide"]));
+    assert_eq!(month - me["expiresAt"].as_i64().unwrap(), (30 * 24 - 12) * 3_600_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cookie_of_the_other_name_is_not_looked_at() {
+    let venue = Venue::open(Stores::SqliteMemory).await;
+    let guide = venue.guide().await;
+    let token = guide.credential.clone().unwrap().1.replace("Bearer ", "");
+    let with = |cookie: String| venue.nobody().request(Method::GET, ME).header("cookie", cookie);
+    Answer::to(with(format!("__Host-guidepost=stale; guidepost={token}"))).await.ok();
+    Answer::to(with(format!("__Host-guidepost={token}"))).await.refused(401, 1401);
 }
 
 #[tokio::test(flavor = "multi_thread")]

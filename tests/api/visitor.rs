@@ -71,9 +71,16 @@ async fn a_visitor_sees_their_own_orders_alone(stores: Stores) {
     venue.put_order("BK2", &Order::paid().with("visitAt", START + 1)).await;
     venue.put_order("BK1", &Order::paid().with("taskNo", json!(null))).await;
     venue.put_order("BK3", &Order::paid().with("mobile", "13800000002")).await;
+    // Earlier ones come last, and the latest of them first.
+    for (order_no, days) in [("OLD2", 2), ("OLD1", 1), ("OLD3", 3)] {
+        venue.put_order(order_no, &Order::paid().with("visitAt", START - days * 86_400_000)).await;
+    }
+    let all = venue.visitor().await.get("/app-api/team/booking/booking/list").await.ok();
+    let numbers: Vec<&str> = all.as_array().unwrap().iter().map(|order| order["orderNo"].as_str().unwrap()).collect();
+    assert_eq!(numbers, ["BK1", "BK2", "OLD1", "OLD2", "OLD3"]);
     let orders = venue.visitor().await.get("/app-api/team/booking/booking/list").await.ok();
     assert_eq!(
-        orders,
+        json!(orders.as_array().unwrap()[..2]),
         json!([
             {"orderNo": "BK1", "visitorName": "张伟", "partySize": 4, "visitAt": START, "status": "paid", "consumedAt": null, "title": null, "venue": null},
             {"orderNo": "BK2", "visitorName": "张伟", "partySize": 4, "visitAt": START + 1, "status": "paid", "consumedAt": null, "title": "晨光古城徒步", "venue": "东门广场"},

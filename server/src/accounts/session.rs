@@ -7,12 +7,16 @@ use crate::http::error::{Answer, ApiResult};
 use crate::http::session::cookie_name;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use std::time::Duration;
 use wire::api::{Role, SignedIn};
 use wire::{Envelope, Secret, TenantId};
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
+
+/// No request waits longer for the note that its session was used.
+const TOUCH_LIMIT: Duration = Duration::from_millis(500);
 
 /// Who calls, and for how long they may.
 #[derive(Debug, Clone)]
@@ -45,22 +49,26 @@ pub(crate) async fn find(app: &App, token: &str) -> Result<Option<Session>, DbEr
     let hash = token_hash(token);
     let Some(row) = store::session(&app.db, &hash).await? else { return Ok(None) };
     let now = app.clock.now_ms();
-    let (_, idle) = lives(&row.account.roles);
-    if now >= row.expires_at || now - row.last_used_at >= idle {
+    let (life, idle) = lives(&row.account.roles);
+    // Roles that came since the session began shorten it.
+    let expires_at = row.expires_at.min(row.created_at + life);
+    if now >= expires_at || now - row.last_used_at >= idle {
         return Ok(None);
     }
-    if now - row.last_used_at >= MINUTE
-        && let Err(error) = store::touch_session(&app.db, &hash, now).await
-    {
-        // The session then ends sooner; that must not stop what a reader asks for.
-        tracing::warn!(%error, "the use of a session could not be noted");
+    if now - row.last_used_at >= MINUTE {
+        // Should it not be noted, the session ends sooner; that must neither stop nor hold up what a reader asks for.
+        match tokio::time::timeout(TOUCH_LIMIT, store::touch_session(&app.db, &hash, now)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the use of a session could not be noted"),
+            Err(_) => tracing::warn!("the use of a session could not be noted in time"),
+        }
     }
     Ok(Some(Session {
         tenant: row.account.tenant,
         account_id: row.account.id,
         name: row.account.name,
         roles: row.account.roles,
-        expires_at: row.expires_at,
+        expires_at,
         token_hash: hash,
     }))
 }
@@ -76,7 +84,11 @@ pub(crate) async fn open(app: &App, tx: &mut Tx, account: &store::Account) -> Re
 
 /// Hands a new session over: in the body for apps, as a cookie for browsers.
 pub(crate) fn hand_over(app: &App, web: bool, mut signed_in: SignedIn) -> Response {
-    let cookie = if web { signed_in.token.take().and_then(|token| set_cookie(app, Some(&token))) } else { None };
+    let cookie = if web {
+        signed_in.token.take().and_then(|token| set_cookie(app, Some((&token, signed_in.expires_at))))
+    } else {
+        None
+    };
     let mut response = Answer(signed_in).into_response();
     if let Some(cookie) = cookie {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -84,14 +96,21 @@ pub(crate) fn hand_over(app: &App, web: bool, mut signed_in: SignedIn) -> Respon
     response
 }
 
-fn set_cookie(app: &App, token: Option<&Secret>) -> Option<HeaderValue> {
-    let secure = !plain_loopback(app);
-    let (value, age) = token.map_or(("", "; Max-Age=0"), |token| (token.expose(), ""));
+/// The cookie of a token that ends at a time, or the one that takes it away.
+fn set_cookie(app: &App, token: Option<(&Secret, i64)>) -> Option<HeaderValue> {
+    let secure = is_secure(app);
+    // As long as the session at the most: it must outlive the browser's being closed.
+    let (value, age) = token.map_or(("", 0), |(token, end)| (token.expose(), (end - app.clock.now_ms()) / 1000));
     let flags = if secure { "; Secure" } else { "" };
-    let text = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict{age}{flags}", cookie_name(secure));
+    let text = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{flags}", cookie_name(secure));
     let mut header = HeaderValue::from_str(&text).ok()?;
     header.set_sensitive(true);
     Some(header)
+}
+
+/// Whether the cookie is one for HTTPS alone.
+pub(crate) fn is_secure(app: &App) -> bool {
+    !plain_loopback(app)
 }
 
 /// Whether the pages come over plain HTTP from this machine: the one case in which a cookie may go without `Secure`.
@@ -99,7 +118,8 @@ fn plain_loopback(app: &App) -> bool {
     match app.config.public_url.as_deref().map(|url| url.split_once("://")) {
         Some(Some(("http", rest))) => {
             let host = rest.split('/').next().unwrap_or_default();
-            host.starts_with("127.0.0.1") || host.starts_with("localhost") || host.starts_with("[::1]")
+            let host = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(host, _)| host);
+            matches!(host, "127.0.0.1" | "localhost" | "[::1]")
         }
         Some(_) => false,
         None => app.config.listen.ip().is_loopback(),

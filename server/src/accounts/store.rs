@@ -41,6 +41,7 @@ impl Account {
 #[derive(Debug)]
 pub(crate) struct SessionRow {
     pub(crate) account: Account,
+    pub(crate) created_at: i64,
     pub(crate) expires_at: i64,
     pub(crate) last_used_at: i64,
 }
@@ -60,7 +61,7 @@ pub(crate) async fn tenant_name(db: &Db, tenant: TenantId) -> Result<Option<Stri
 /// The session with this token's hash.
 pub(crate) async fn session(db: &Db, token_hash: &str) -> Result<Option<SessionRow>, DbError> {
     let row = sqlx::query(
-        "SELECT s.expires_at, s.last_used_at, a.id AS account_id, a.tenant_id, a.name, a.is_visitor, a.is_guide, a.is_admin
+        "SELECT s.created_at, s.expires_at, s.last_used_at, a.id AS account_id, a.tenant_id, a.name, a.is_visitor, a.is_guide, a.is_admin
          FROM session s JOIN account a ON a.id = s.account_id AND a.tenant_id = s.tenant_id
          WHERE s.token_hash = ?",
     )
@@ -70,6 +71,7 @@ pub(crate) async fn session(db: &Db, token_hash: &str) -> Result<Option<SessionR
     let Some(row) = row else { return Ok(None) };
     Ok(Some(SessionRow {
         account: Account::from_row(&row)?,
+        created_at: row.try_get("created_at")?,
         expires_at: row.try_get("expires_at")?,
         last_used_at: row.try_get("last_used_at")?,
     }))

@@ -2,13 +2,12 @@
 
 use crate::accounts::store::{Rename, grant};
 use crate::app::App;
-use crate::http::error::{Answer, ApiError, ApiResult};
-use crate::http::extract::{Body, plain_text};
+use crate::http::error::{Answer, ApiResult};
+use crate::http::extract::{Body, mobile, plain_text};
 use crate::http::session::Machine;
-use crate::text::Text;
 use axum::extract::State;
+use wire::Envelope;
 use wire::api::{MachineGuide, PostGuide, Role};
-use wire::{Envelope, Mobile};
 
 /// Makes a guide; posted again, the name is changed.
 #[utoipa::path(post, path = "/open-api/guides", tag = "machine", request_body = PostGuide,
@@ -18,7 +17,7 @@ pub(crate) async fn post_guide(
     machine: Machine,
     Body(request): Body<PostGuide>,
 ) -> ApiResult<MachineGuide> {
-    let mobile = Mobile::parse(request.mobile.expose()).map_err(|_| ApiError::bad_field("mobile", Text::BadField))?;
+    let mobile = mobile(&request.mobile)?;
     let name = plain_text("name", &request.name, 64)?;
     let mut tx = app.db.begin().await?;
     grant(&mut tx, machine.tenant, &mobile, Role::Guide, (&name, Rename::Always), app.clock.now_ms()).await?;

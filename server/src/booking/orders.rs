@@ -4,13 +4,14 @@ use super::store;
 use crate::accounts::store::{Rename, grant};
 use crate::app::App;
 use crate::http::error::{Answer, ApiError, ApiResult};
-use crate::http::extract::{Body, PathPart, order_no, plain_text, task_no};
+use crate::http::extract::{Body, PathPart, mobile, order_no, plain_text, task_no};
 use crate::http::session::Machine;
 use crate::redemption::store::insert_arrived_consumed;
 use crate::text::Text;
 use axum::extract::State;
+use tracing::Instrument;
 use wire::api::{MachineOrder, OrderState, OrderStatus, PutOrder, Role};
-use wire::{Envelope, Mobile, OrderNo, TaskNo, TenantId};
+use wire::{Envelope, ErrorCode, Mobile, OrderNo, TaskNo, TenantId};
 
 /// The last moment of the year 9999: later ones are typing errors.
 pub(super) const LAST_MOMENT: i64 = 253_402_300_799_999;
@@ -42,14 +43,18 @@ pub(crate) async fn put_order(
     Body(request): Body<PutOrder>,
 ) -> ApiResult<MachineOrder> {
     let order = check_format(&number, request)?;
-    put(&app, machine.tenant, order).await.map(Answer)
+    let tasks = app.tasks.clone();
+    // On a task of its own, so that a caller who hangs up cannot stop it between the commit and the code's deletion.
+    let task = async move { put(&app, machine.tenant, order).await };
+    let done = tasks.spawn(task.in_current_span()).await;
+    done.map_err(|_| ApiError::from(ErrorCode::Internal))?.map(Answer)
 }
 
 fn check_format(number: &str, request: PutOrder) -> Result<NewOrder, ApiError> {
     let bad = |field| ApiError::bad_field(field, Text::BadField);
     Ok(NewOrder {
         order_no: order_no("orderNo", number)?,
-        mobile: Mobile::parse(request.mobile.expose()).map_err(|_| bad("mobile"))?,
+        mobile: mobile(&request.mobile)?,
         visitor_name: plain_text("visitorName", &request.visitor_name, 64)?,
         party_size: Some(request.party_size).filter(|n| (1..=MAX_PARTY).contains(n)).ok_or_else(|| bad("partySize"))?,
         visit_at: Some(request.visit_at).filter(|t| (0..=LAST_MOMENT).contains(t)).ok_or_else(|| bad("visitAt"))?,
@@ -92,7 +97,7 @@ pub(crate) async fn put(app: &App, tenant: TenantId, order: NewOrder) -> Result<
                     OrderState { status: old.status, consumed_at: old.consumed_at, consumed_by: None, device: None };
                 return Err(ApiError::conflict(Text::IllegalChange).with(state));
             }
-            tx.commit().await?;
+            let committed = tx.commit().await;
             let left_paid = old.status == OrderStatus::Paid && order.status != OrderStatus::Paid;
             if left_paid || old.visitor != visitor {
                 let key = app.code_key(tenant, old.id);
@@ -100,6 +105,8 @@ pub(crate) async fn put(app: &App, tenant: TenantId, order: NewOrder) -> Result<
                     tracing::warn!(order.id = old.id, %error, "a verify code could not be deleted; it runs out by itself");
                 }
             }
+            // A commit that failed may have happened all the same, so the code went either way.
+            committed?;
             old.id
         }
     };

@@ -9,15 +9,18 @@ use std::ops::Range;
 use wire::api::{OrderStatus, OwnOrder, TaskOrder, TaskView};
 use wire::{OrderNo, TaskNo, TenantId};
 
-/// A visitor's own orders, the next visit first.
-pub(super) async fn own_orders(db: &Db, tenant: TenantId, visitor: i64) -> Result<Vec<OwnOrder>, DbError> {
+/// A visitor's own orders: those from today on, the next one first, then earlier ones, the latest first.
+pub(super) async fn own_orders(db: &Db, tenant: TenantId, visitor: i64, today: i64) -> Result<Vec<OwnOrder>, DbError> {
     let rows = sqlx::query(
         "SELECT o.order_no, o.visitor_name, o.party_size, o.visit_at, o.status, o.consumed_at, t.title, t.venue
          FROM booking_order o LEFT JOIN task t ON t.id = o.task_id AND t.tenant_id = o.tenant_id
-         WHERE o.tenant_id = ? AND o.account_id = ? ORDER BY o.visit_at, o.id LIMIT 200",
+         WHERE o.tenant_id = ? AND o.account_id = ? ORDER BY CASE WHEN o.visit_at >= ? THEN 0 ELSE 1 END,
+            CASE WHEN o.visit_at >= ? THEN o.visit_at ELSE -o.visit_at END, o.id LIMIT 200",
     )
     .bind(tenant.0)
     .bind(visitor)
+    .bind(today)
+    .bind(today)
     .fetch_all(db.read())
     .await?;
     let order = |row| -> Result<OwnOrder, sqlx::Error> {

@@ -5,7 +5,7 @@ use super::store;
 use crate::accounts::store::account_by_mobile;
 use crate::app::App;
 use crate::http::error::{Answer, ApiError, ApiResult};
-use crate::http::extract::{Body, PathPart, Query, plain_text, task_no};
+use crate::http::extract::{Body, PathPart, Query, mobile as mobile_of, plain_text, task_no};
 use crate::http::session::{Guide, Machine};
 use crate::text::Text;
 use axum::extract::State;
@@ -14,7 +14,7 @@ use jiff::{Timestamp, ToSpan};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use wire::api::{MachineTask, PutTask, Role, TaskOrder, TaskView};
-use wire::{Envelope, ErrorCode, Mobile, TaskNo, TenantId};
+use wire::{Envelope, ErrorCode, TaskNo, TenantId};
 
 /// The guide's own tasks of a day in the venue's zone; today where none is named.
 #[utoipa::path(get, path = "/app-api/team/guide-task/list", tag = "guide",
@@ -92,7 +92,7 @@ pub(crate) async fn put_task(
     let moment = |field, t: i64| Some(t).filter(|t| (0..=LAST_MOMENT).contains(t)).ok_or_else(|| bad(field));
     let mut guides = BTreeSet::new();
     for mobile in &request.guide_mobiles {
-        let mobile = Mobile::parse(mobile.expose()).map_err(|_| bad("guideMobiles"))?;
+        let mobile = mobile_of(mobile)?;
         let guide = account_by_mobile(&app.db, machine.tenant, &mobile).await?;
         let guide = guide.filter(|account| account.roles.contains(&Role::Guide));
         guides.insert(guide.ok_or_else(|| ApiError::bad_field("guideMobiles", Text::GuideUnknown))?.id);

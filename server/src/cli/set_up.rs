@@ -48,6 +48,6 @@ pub(super) async fn add_api_key(app: &App, named: Option<i64>, name: &str) -> an
 
 pub(super) async fn add_tenant(app: &App, name: &str) -> anyhow::Result<()> {
     let name = name.trim();
-    ensure!(!name.is_empty(), "--name is empty");
+    ensure!(!name.is_empty() && !name.chars().any(char::is_control), "--name is empty or has control characters");
     say(create::tenant(app, name).await?)
 }

@@ -58,6 +58,11 @@ impl ApiError {
         Self { status: StatusCode::PAYLOAD_TOO_LARGE, ..Self::bad_request(Text::TooLarge) }
     }
 
+    /// 1400 at 408.
+    pub(crate) fn too_slow() -> Self {
+        Self { status: StatusCode::REQUEST_TIMEOUT, ..Self::bad_request(Text::TooSlow) }
+    }
+
     /// 1400 at 415.
     pub(crate) fn not_json() -> Self {
         Self { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, ..Self::bad_request(Text::NotJson) }
@@ -163,6 +168,7 @@ impl From<ErrorCode> for ApiError {
             ErrorCode::VerifyCodeAmbiguous => Text::CodeAmbiguous,
             ErrorCode::OperatorFrozen => Text::Frozen,
             ErrorCode::BadRequest => Text::BadRequest,
+            ErrorCode::MobileInvalid => Text::MobileInvalid,
             _ => Text::Internal,
         };
         Self::new(code, text)

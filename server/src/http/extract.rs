@@ -11,7 +11,14 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::de::DeserializeOwned;
 use std::net::{IpAddr, SocketAddr};
-use wire::{InvalidNumber, OrderNo, RequestId, Secret, TaskNo, VerifyCode};
+use std::time::Duration;
+use wire::{ErrorCode, InvalidNumber, Mobile, OrderNo, RequestId, Secret, TaskNo, VerifyCode};
+
+/// Bodies over this are refused.
+pub(super) const BODY_LIMIT: usize = 64 * 1024;
+
+/// A body that takes longer to arrive is refused.
+const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// A JSON body.
 #[derive(Debug)]
@@ -30,18 +37,27 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         if !json {
             return Err(ApiError::not_json());
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
-            match rejection.into_response().status() {
+        // Refused before it is sent, where the caller says how much is to come.
+        let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        if declared.is_some_and(|length| length > BODY_LIMIT as u64) {
+            return Err(ApiError::too_large());
+        }
+        let read = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, state)).await;
+        let bytes =
+            read.map_err(|_| ApiError::too_slow())?.map_err(|rejection| match rejection.into_response().status() {
                 StatusCode::PAYLOAD_TOO_LARGE => ApiError::too_large(),
                 _ => ApiError::bad_request(Text::BadRequest),
-            }
-        })?;
+            })?;
         parse(&bytes).map(Self)
     }
 }
 
 /// Reads JSON and names the field that does not fit. The reason is not passed on: it may quote the value.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // Every request is an object; a list of its values in order would be read as one, too.
+    if bytes.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(ApiError::bad_request(Text::BadJson));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
@@ -135,9 +151,14 @@ fn client_of<'a>(peer: IpAddr, forwarded: impl DoubleEndedIterator<Item = &'a st
     nearest
 }
 
-/// An order number from a request.
+/// A mobile number from a request; 4001 where it is none.
+pub(crate) fn mobile(number: &Secret) -> Result<Mobile, ApiError> {
+    Mobile::parse(number.expose()).map_err(|_| ErrorCode::MobileInvalid.into())
+}
+
+/// An order number from a request, cleaned as what people type is.
 pub(crate) fn order_no(field: &str, text: &str) -> Result<OrderNo, ApiError> {
-    OrderNo::parse(text).map_err(|_| ApiError::bad_field(field, Text::OrderNoIllFormed))
+    OrderNo::from_typed(text).map_err(|_| ApiError::bad_field(field, Text::OrderNoIllFormed))
 }
 
 /// A verify code from a request, cleaned as what people type is.

@@ -20,9 +20,6 @@ use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use wire::ErrorCode;
 
-/// Bodies over this are refused.
-const BODY_LIMIT: usize = 64 * 1024;
-
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Every route of every capability, with its description.
@@ -41,7 +38,7 @@ pub(crate) fn router(app: App) -> axum::Router {
     api.route("/api/openapi.json", get(openapi::json))
         .method_not_allowed_fallback(async || ApiError::wrong_method())
         .fallback(pages::page_or_error)
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(DefaultBodyLimit::max(extract::BODY_LIMIT))
         .layer(CatchPanicLayer::custom(|_| {
             // The panic's own text may hold anything; the hook has logged where it happened.
             ApiError::from(ErrorCode::Internal).into_response()
@@ -82,7 +79,7 @@ async fn edge(request: Request, next: Next) -> Response {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         // The path alone: a query may hold what somebody put there by mistake.
-        tracing::debug!(%method, status = response.status().as_u16(), code = error.map(|e| e.code().code()), "answered");
+        tracing::debug!(%method, path, status = response.status().as_u16(), code = error.map(|e| e.code().code()), "answered");
         response
     }
     .instrument(span)

@@ -23,7 +23,8 @@ impl FromRequestParts<App> for Session {
         let token = match bearer(&parts.headers) {
             Some(token) => token,
             None => {
-                let token = cookie(&parts.headers).ok_or_else(|| ApiError::unauthenticated(Text::NotSignedIn))?;
+                let token = cookie(&parts.headers, session::is_secure(app))
+                    .ok_or_else(|| ApiError::unauthenticated(Text::NotSignedIn))?;
                 if !matches!(parts.method, Method::GET | Method::HEAD) {
                     require_same_origin(app, &parts.headers)?;
                 }
@@ -145,14 +146,15 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
 }
 
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<String> {
+/// The session's cookie, of the one name that this server gives out: another site could have set the other.
+fn cookie(headers: &HeaderMap, secure: bool) -> Option<String> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|v| v.to_str().ok())
         .flat_map(|v| v.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(name, _)| *name == cookie_name(true) || *name == cookie_name(false))
+        .find(|(name, _)| *name == cookie_name(secure))
         .map(|(_, value)| value.to_owned())
 }
 

@@ -9,6 +9,7 @@ use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Body, ClientAddress, request_id, task_no, verify_code};
 use crate::http::session::Guide;
 use axum::extract::State;
+use tracing::Instrument;
 use wire::api::{Candidate, Candidates, Consume, ConsumeByCodeRequest, Consumed, Entry};
 use wire::{Envelope, ErrorCode, OrderNo, VerifyCode};
 
@@ -39,7 +40,7 @@ pub(crate) async fn consume_by_code(
         operator,
         app: app.clone(),
     };
-    let redeemed = app.tasks.spawn(async move { by_code.redeem().await }).await;
+    let redeemed = app.tasks.spawn(async move { by_code.redeem().await }.in_current_span()).await;
     redeemed.map_err(|_| ApiError::from(ErrorCode::Internal))?.map(Answer)
 }
 

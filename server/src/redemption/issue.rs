@@ -1,6 +1,7 @@
 //! `GET …/verify-code`: the code that shows that its holder may use the order now.
 
 use super::store;
+use crate::accounts::session::Session;
 use crate::app::App;
 use crate::clock::RandomSource;
 use crate::codes::{CodeKey, LiveCode};
@@ -9,7 +10,7 @@ use crate::http::extract::{Query, order_no};
 use crate::http::session::Visitor;
 use axum::extract::State;
 use wire::api::{OrderState, OrderStatus, VerifyCodeView};
-use wire::{Envelope, ErrorCode, OrderNo, TenantId, VerifyCode};
+use wire::{Envelope, ErrorCode, OrderNo, VerifyCode};
 
 /// The code of one's own paid order: the same one until it runs out, however often and from wherever it is asked for.
 ///
@@ -32,25 +33,26 @@ pub(crate) async fn verify_code(
     let key = app.code_key(session.tenant, order.id);
     let life = app.rules(session.tenant).await?.life();
     let live = app.codes.get_or_set(&key, new_code(&*app.random)?, life).await?;
-    view(&app, session.tenant, order.id, order_no, &key, live).await
+    view(&app, &session, order_no, &key, live).await
 }
 
-/// The answer, if the order still is paid: it may have left `paid` while the code was made.
+/// The answer, if the order still is the caller's and paid: either may have changed while the code was made.
 pub(super) async fn view(
     app: &App,
-    tenant: TenantId,
-    order_id: i64,
+    session: &Session,
     order_no: OrderNo,
     key: &CodeKey,
     live: LiveCode,
 ) -> ApiResult<VerifyCodeView> {
-    let (status, consumed_at) = store::status(&app.db, tenant, order_id).await?;
-    if status != OrderStatus::Paid {
+    // At once: what is left of a code's life is measured from here.
+    let server_time = app.clock.now_ms();
+    let order = store::own_order(&app.db, session.tenant, session.account_id, &order_no).await?;
+    let order = order.ok_or(ErrorCode::BookingOrderNotExists)?;
+    if order.status != OrderStatus::Paid {
         app.codes.delete_if(key, &live.code).await?;
     }
-    require_paid(status, consumed_at)?;
+    require_paid(order.status, order.consumed_at)?;
 
-    let server_time = app.clock.now_ms();
     let left = i64::try_from(live.left.as_millis()).unwrap_or(i64::MAX);
     Ok(Answer(VerifyCodeView {
         order_no,

@@ -12,6 +12,7 @@ use crate::text::Text;
 use axum::extract::State;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
+use tracing::Instrument;
 use wire::api::{Consume, ConsumeRequest, Consumed, OrderState, OrderStatus};
 use wire::{Envelope, ErrorCode, VerifyCode};
 
@@ -52,7 +53,7 @@ async fn consume(
     let limits = Limits::of(&app, &operator, address).await?;
     let attempt = Attempt { operator, address: address.map(|a| a.to_string()), consume, limits, app: app.clone() };
     // On a task of its own, so that a caller who hangs up cannot stop it between the commit and the code's deletion.
-    let redeemed = app.tasks.spawn(async move { attempt.redeem().await }).await;
+    let redeemed = app.tasks.spawn(async move { attempt.redeem().await }.in_current_span()).await;
     redeemed.map_err(|_| ApiError::from(ErrorCode::Internal))?.map(Answer)
 }
 
@@ -155,6 +156,9 @@ impl Attempt {
         let Some(claim) = store::claim(&self.app.db, &self.operator, request_id).await? else { return Ok(None) };
         if claim.standing && claim.consumed.order_no == self.consume.order_no {
             return Ok(Some(claim.consumed));
+        }
+        if let Some(order) = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no).await? {
+            self.note_refusal(&order, order.status, ErrorCode::Conflict).await;
         }
         Err(ApiError::conflict(Text::RequestIdTaken))
     }

@@ -38,6 +38,6 @@ pub(crate) async fn rotate(
         Rotated::TooSoon(wait) => {
             Err(ApiError::retry_after(ErrorCode::TooManyRequests, wait).saying(Text::RotatedJustNow))
         }
-        Rotated::Done(live) => issue::view(&app, session.tenant, order.id, order_no, &key, live).await,
+        Rotated::Done(live) => issue::view(&app, &session, order_no, &key, live).await,
     }
 }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 /// Where an order stands in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 pub enum OrderStatus {
     /// Booked, not paid yet.
     PendingPayment,
@@ -54,6 +54,18 @@ impl OrderStatus {
     }
 }
 
+/// A word is a text and nothing else: serde would take `{"paid": null}` for it as well.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("is none of the words")]
+pub struct UnknownWord;
+
+impl TryFrom<String> for OrderStatus {
+    type Error = UnknownWord;
+    fn try_from(word: String) -> Result<Self, UnknownWord> {
+        Self::parse(&word).ok_or(UnknownWord)
+    }
+}
+
 /// What an account may be in its tenant; each route asks for its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -68,7 +80,7 @@ pub enum Role {
 
 /// By which way a code came to the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 pub enum Entry {
     /// Read by a camera.
     #[default]
@@ -77,6 +89,13 @@ pub enum Entry {
     Wedge,
     /// Typed by hand.
     Manual,
+}
+
+impl TryFrom<String> for Entry {
+    type Error = UnknownWord;
+    fn try_from(word: String) -> Result<Self, UnknownWord> {
+        [Self::Scan, Self::Wedge, Self::Manual].into_iter().find(|entry| entry.as_str() == word).ok_or(UnknownWord)
+    }
 }
 
 impl Entry {

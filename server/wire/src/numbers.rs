@@ -88,6 +88,14 @@ text_number!(
 );
 
 impl OrderNo {
+    /// Cleans what a person typed or pasted, spaces and full-width digits inside it as well, and checks it.
+    ///
+    /// # Errors
+    /// [`InvalidNumber`] where nothing is left or other characters stand in it.
+    pub fn from_typed(text: &str) -> Result<Self, InvalidNumber> {
+        Self::parse(&clean_digits(text))
+    }
+
     /// The last six characters: what a screen shows of it at a glance.
     pub fn tail(&self) -> &str {
         // ASCII by construction, so that bytes are characters.

@@ -79,7 +79,7 @@ impl QrPayload {
 
     fn from_parts(order_no: &str, code: &str) -> Result<Self, Foreign> {
         Ok(Self {
-            order_no: OrderNo::parse(order_no.trim()).map_err(|_| Foreign)?,
+            order_no: exact_order_no(order_no.trim())?,
             verify_code: VerifyCode::from_exact(code).map_err(|_| Foreign)?,
         })
     }
@@ -94,6 +94,12 @@ impl QrPayload {
     pub fn to_compact(&self) -> String {
         format!("TBV:{}:{}", self.order_no, self.verify_code.expose())
     }
+}
+
+/// Around an order number white space is forgiven, other unseen characters are not.
+fn exact_order_no(text: &str) -> Result<OrderNo, Foreign> {
+    let number = OrderNo::parse(text).map_err(|_| Foreign)?;
+    if number.as_str().len() == text.len() { Ok(number) } else { Err(Foreign) }
 }
 
 /// Drops white space and marks around the payload and, in front, one AIM (`]Q3`) and one ECI (`\000026`) prefix.

@@ -64,6 +64,7 @@ fn nothing_is_forgiven_inside_a_qr() {
         "TBV:BK1:483921:1",
         "TBV:B\u{200b}K1:483921",
         "TBV::483921",
+        "TBV:\u{200b}BK1:483921",
         r#"{"type":"TEAM_BOOKING_VERIFY","orderNo":7,"verifyCode":"483921"}"#,
         r#"{"type":"TEAM_BOOKING_VERIFY","orderNo":"BK1","verifyCode":" 483921"}"#,
         r#"{"type":"team_booking_verify","orderNo":"BK1","verifyCode":"483921"}"#,
