@@ -137,6 +137,8 @@ pub fn start_mariadb() -> Served {
     let install = Command::new("mariadb-install-db")
         .args(["--no-defaults", "--user=root", "--auth-root-authentication-method=normal", "--skip-test-db"])
         .arg(format!("--datadir={}", data.display()))
+        // In a folder that it shares, one that starts removes the temporary tables of the others.
+        .arg(format!("--tmpdir={}", folder.path().display()))
         .output()
         .unwrap();
     assert!(install.status.success(), "{}", String::from_utf8_lossy(&install.stderr));
@@ -153,6 +155,7 @@ fn mariadb_arguments(folder: &Path, port: u16) -> Vec<String> {
         "--bind-address=127.0.0.1".to_owned(),
         format!("--port={port}"),
         format!("--datadir={}", path("data")),
+        format!("--tmpdir={}", folder.display()),
         format!("--socket={}", path("socket")),
         format!("--pid-file={}", path("mariadb.pid")),
         "--max-connections=1000".to_owned(),
