@@ -1,5 +1,5 @@
 //! Whether "no code", "a wrong code" and "an expired code" can be told apart by their time: medians and ratios of one run.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that cannot go on has failed, and prints")]
+#![expect(clippy::print_stdout, reason = "a benchmark that cannot go on has failed, and prints")]
 
 use api_tests::{Order, Stores, Venue};
 use std::time::{Duration, Instant};

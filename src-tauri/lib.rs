@@ -63,6 +63,8 @@ struct Arguments {
 pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     tracing_subscriber::fmt()
+        // A log that cannot be written must not end anything.
+        .log_internal_errors(false)
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())

@@ -1,10 +1,10 @@
 //! One attempt after another: a code comes in, the server decides, the screen shows its answer.
 //!
-//! One request is in flight at a time. The newest code that came meanwhile is next, older ones are dropped: whoever
-//! stands there now holds it. Nothing waits behind an attempt that has failed: that one ends, and the next code has its turn.
+//! One request is in flight at a time; codes that came meanwhile have their turn after it, for the scanner shows each but
+//! once. Nothing waits behind an attempt that has failed: that one ends, and the next code has its turn.
 //!
 //! An answer may be lost after the server has redeemed. So an attempt keeps its `requestId` as long as its end is unknown:
-//! repeats of the same attempt, by itself or by a later scan of the same order, find the earlier success instead of "used".
+//! repeats of the same attempt, by itself or by a later scan of the same code, find the earlier success instead of "used".
 
 use crate::host_types::{Away, CommandError, KioskEvent, Outcome};
 use crate::link::Link;
@@ -12,7 +12,7 @@ use crate::screen::Screen;
 use crate::server_client::{Caller, Failure, Refusal, ServerClient};
 use crate::session::{Session, SignedIn};
 use crate::settings::SettingsStore;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -33,6 +33,8 @@ pub(crate) struct Timings {
     pub give_up: Duration,
     /// So long a repeat of this kiosk's own success is shown as that success.
     pub own_success: Duration,
+    /// So long an attempt whose end is unknown can be found out by the same code.
+    pub unknown_end: Duration,
 }
 
 impl Default for Timings {
@@ -43,6 +45,7 @@ impl Default for Timings {
             repeat: Duration::from_secs(1),
             give_up: Duration::from_secs(60),
             own_success: Duration::from_secs(10),
+            unknown_end: Duration::from_secs(600),
         }
     }
 }
@@ -60,6 +63,9 @@ pub(crate) struct Incoming {
     pub seen_at: std::time::Instant,
 }
 
+/// More codes than that are not held before a camera at once; the oldest is dropped.
+const MOST_WAITING: usize = 8;
+
 /// Where codes come in.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
@@ -69,18 +75,20 @@ pub(crate) struct Inbox {
 
 #[derive(Debug, Default)]
 struct InboxState {
-    waiting: Option<Incoming>,
+    /// What is to be sent, the oldest first: two codes in one picture are two groups.
+    waiting: VecDeque<Incoming>,
     /// The way by which the code in hand came, until its answer is shown.
     in_hand: Option<Entry>,
 }
 
 impl Inbox {
-    /// A code was read: it is next, unless one typed by hand waits; the next frame or a touch brings this one again.
+    /// A code was read: it has its turn after those that came before it.
     pub(crate) fn scanned(&self, incoming: Incoming) {
         let mut state = self.lock();
-        if state.waiting.as_ref().is_none_or(|waiting| waiting.entry != Entry::Manual) {
-            state.waiting = Some(incoming);
+        if state.waiting.len() >= MOST_WAITING {
+            state.waiting.pop_front();
         }
+        state.waiting.push_back(incoming);
         drop(state);
         self.changed.notify_one();
     }
@@ -92,10 +100,10 @@ impl Inbox {
     pub(crate) fn typed(&self, incoming: Incoming) -> Result<(), CommandError> {
         let mut state = self.lock();
         let manual = Some(Entry::Manual);
-        if state.in_hand == manual || state.waiting.as_ref().map(|waiting| waiting.entry) == manual {
+        if state.in_hand == manual || state.waiting.iter().any(|waiting| waiting.entry == Entry::Manual) {
             return Err(CommandError::InFlight);
         }
-        state.waiting = Some(incoming);
+        state.waiting.push_back(incoming);
         drop(state);
         self.changed.notify_one();
         Ok(())
@@ -104,11 +112,11 @@ impl Inbox {
     /// Whether an attempt is waiting for its first answer.
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.lock();
-        state.in_hand.is_some() || state.waiting.is_some()
+        state.in_hand.is_some() || !state.waiting.is_empty()
     }
 
     fn has_waiting(&self) -> bool {
-        self.lock().waiting.is_some()
+        !self.lock().waiting.is_empty()
     }
 
     /// Waits until a code is there, and leaves it there.
@@ -122,7 +130,7 @@ impl Inbox {
         loop {
             self.arrival().await;
             let mut state = self.lock();
-            if let Some(incoming) = state.waiting.take() {
+            if let Some(incoming) = state.waiting.pop_front() {
                 state.in_hand = Some(incoming.entry);
                 return incoming;
             }
@@ -175,11 +183,8 @@ impl Redeemer {
         };
         self.screen
             .show(KioskEvent::Reading { order_tail: incoming.order_no.tail().to_owned(), entry: incoming.entry });
-        let mut attempt = Attempt {
-            request_id: request_ids.of(&incoming.order_no, Instant::now(), self.timings.own_success),
-            incoming,
-            session,
-        };
+        let mut attempt =
+            Attempt { request_id: request_ids.of(&incoming, Instant::now(), &self.timings), incoming, session };
         tracing::debug!(elapsed = ?attempt.incoming.seen_at.elapsed(), "a code is on its way");
         let away = match self.while_they_wait(&mut attempt, request_ids).await {
             Ok(answer) => return self.conclude(&attempt, answer, request_ids),
@@ -253,8 +258,8 @@ impl Redeemer {
                 Ok(consumed) => return Ok(Ok(consumed)),
                 // The redemption that this id stood for has been reversed since: a new attempt in its own right.
                 Err(Failure::Refused(Refusal { code: Some(ErrorCode::Conflict), .. })) if attempt.request_id.kept => {
-                    ids.settled(&attempt.incoming.order_no);
-                    attempt.request_id = ids.of(&attempt.incoming.order_no, Instant::now(), self.timings.own_success);
+                    ids.settled(&attempt.incoming);
+                    attempt.request_id = ids.of(&attempt.incoming, Instant::now(), &self.timings);
                 }
                 Err(Failure::Refused(refusal)) => return Ok(Err(refusal)),
                 Err(Failure::Away(away)) => return Err(away),
@@ -270,7 +275,7 @@ impl Redeemer {
                 // Replayed because an answer was lost is news to those who wait; replayed because it is shown twice is not.
                 let moment_ago = consumed.replayed && attempt.request_id.shown;
                 if !moment_ago {
-                    ids.succeeded(order_no, Instant::now());
+                    ids.succeeded(&attempt.incoming, Instant::now());
                 }
                 Outcome::Admitted {
                     order_no: consumed.order_no,
@@ -285,7 +290,7 @@ impl Redeemer {
             Err(refusal) => {
                 // A session is looked at before an earlier success is looked up: such a refusal tells nothing of that.
                 if !matches!(refusal.code, Some(ErrorCode::Unauthenticated | ErrorCode::Forbidden)) {
-                    ids.settled(order_no);
+                    ids.settled(&attempt.incoming);
                 }
                 outcome_of(&refusal, order_no)
             }
@@ -359,10 +364,11 @@ fn kind(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The request ids that still mean something.
+/// The request ids that still mean something, each for an order and the code that was shown for it. The server answers a
+/// repeat without a look at the code, so another code must never be sent under the same id.
 #[derive(Debug, Default)]
 struct RequestIds {
-    orders: HashMap<OrderNo, Kept>,
+    shown: HashMap<(OrderNo, VerifyCode), Kept>,
 }
 
 #[derive(Debug)]
@@ -388,33 +394,40 @@ impl RequestIds {
     const MOST: usize = 500;
 
     /// The id for an attempt that begins: the kept one, or a new one, whose end is unknown from now on.
-    fn of(&mut self, order_no: &OrderNo, now: Instant, own_success: Duration) -> KnownId {
-        self.orders.retain(|_, kept| kept.shown.is_none_or(|shown| now < shown + own_success));
-        if let Some(kept) = self.orders.get(order_no) {
+    fn of(&mut self, incoming: &Incoming, now: Instant, timings: &Timings) -> KnownId {
+        self.shown.retain(|_, kept| match kept.shown {
+            Some(shown) => now < shown + timings.own_success,
+            None => now < kept.since + timings.unknown_end,
+        });
+        let key = key(incoming);
+        if let Some(kept) = self.shown.get(&key) {
             return KnownId { id: kept.id.clone(), kept: true, shown: kept.shown.is_some() };
         }
-        if self.orders.len() >= Self::MOST
-            && let Some(oldest) =
-                self.orders.iter().min_by_key(|(_, kept)| kept.since).map(|(order_no, _)| order_no.clone())
+        if self.shown.len() >= Self::MOST
+            && let Some(oldest) = self.shown.iter().min_by_key(|(_, kept)| kept.since).map(|(key, _)| key.clone())
         {
-            self.orders.remove(&oldest);
+            self.shown.remove(&oldest);
         }
         let id = new_request_id();
-        self.orders.insert(order_no.clone(), Kept { id: id.clone(), since: now, shown: None });
+        self.shown.insert(key, Kept { id: id.clone(), since: now, shown: None });
         KnownId { id, kept: false, shown: false }
     }
 
     /// The success is on the screen.
-    fn succeeded(&mut self, order_no: &OrderNo, now: Instant) {
-        if let Some(kept) = self.orders.get_mut(order_no) {
+    fn succeeded(&mut self, incoming: &Incoming, now: Instant) {
+        if let Some(kept) = self.shown.get_mut(&key(incoming)) {
             kept.shown = Some(now);
         }
     }
 
     /// The server has refused; the next attempt is a new one.
-    fn settled(&mut self, order_no: &OrderNo) {
-        self.orders.remove(order_no);
+    fn settled(&mut self, incoming: &Incoming) {
+        self.shown.remove(&key(incoming));
     }
+}
+
+fn key(incoming: &Incoming) -> (OrderNo, VerifyCode) {
+    (incoming.order_no.clone(), incoming.verify_code.clone())
 }
 
 fn new_request_id() -> RequestId {

@@ -140,7 +140,11 @@ impl ServerClient {
             self.http.get(url).timeout(self.limits.one_try).send()
         };
         match ask("readyz").await {
-            Ok(answer) if answer.status().is_success() => None,
+            // Its own word: a hotel's log-in page says 200 to everything.
+            Ok(answer) if answer.status().is_success() => match answer.text().await {
+                Ok(word) if word.trim() == "ready" => None,
+                _ => Some(Away::Server),
+            },
             // It names the one of its two stores that does not answer.
             Ok(answer) => Some(match answer.text().await {
                 Ok(what) if what.trim() == "code store" => Away::CodeService,

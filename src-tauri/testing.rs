@@ -154,7 +154,8 @@ impl FakeServer {
             match path.as_str() {
                 "/healthz" => Reply::Say(200, "ok".into()),
                 "/readyz" => {
-                    Reply::Say(if script.unready.is_empty() { 200 } else { 503 }, format!("{}\n", script.unready))
+                    let (status, word) = if script.unready.is_empty() { (200, "ready") } else { (503, script.unready) };
+                    Reply::Say(status, format!("{word}\n"))
                 }
                 _ => {
                     let body = serde_json::from_slice(&body).unwrap_or_default();
@@ -264,6 +265,7 @@ impl Desk {
             repeat: Duration::from_millis(50),
             give_up: Duration::from_secs(60),
             own_success: Duration::from_secs(60),
+            unknown_end: Duration::from_secs(600),
         };
         change(&mut timings);
         let (send, events) = mpsc::unbounded_channel();

@@ -15,6 +15,8 @@ export default defineConfig(({ mode }) => {
   }
   const page = pages[mode];
   const server = process.env.GUIDEPOST_URL ?? "http://127.0.0.1:8080";
+  // The server takes writes from its own pages alone, and here this one stands in for them.
+  const proxy = { target: server, changeOrigin: true, headers: { origin: new URL(server).origin } };
   return {
     root: resolve(import.meta.dirname, mode),
     base: "./",
@@ -38,7 +40,7 @@ export default defineConfig(({ mode }) => {
     server: {
       port: page.port,
       strictPort: true,
-      proxy: mode === "visitor" ? { "/api": server, "/app-api": server } : {},
+      proxy: mode === "visitor" ? { "/api": proxy, "/app-api": proxy } : {},
     },
   };
 });

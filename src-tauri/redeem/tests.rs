@@ -153,6 +153,50 @@ async fn a_fault_that_a_repeat_does_not_cure_leaves_the_screen_when_the_server_i
     assert_eq!(desk.next_event().await, KioskEvent::Link { away: None });
 }
 
+/// The server answers a repeat without a look at the code: another code under the same id would be let in unchecked.
+#[tokio::test]
+async fn another_code_for_the_same_order_is_another_attempt() {
+    let mut desk = Desk::open().await;
+    desk.server.replies([
+        Reply::consumed(ORDER, false),
+        Reply::refused(ErrorCode::StatusNotAllowConsume, serde_json::json!({"status": "consumed", "consumedAt": 5})),
+    ]);
+    desk.scan(ORDER, CODE);
+    assert_eq!(admitted(&desk.outcome().await), Some(false));
+    desk.scan(ORDER, "100000");
+    assert!(matches!(desk.outcome().await, Outcome::AlreadyRedeemed { .. }));
+    let asked = desk.server.asked();
+    assert_ne!(asked[0].request_id(), asked[1].request_id());
+}
+
+#[tokio::test]
+async fn another_code_is_another_attempt_after_a_lost_answer_too() {
+    let mut desk = Desk::with(|t| t.attempt = Duration::from_millis(300)).await;
+    desk.scan(ORDER, CODE);
+    assert!(matches!(desk.outcome().await, Outcome::CannotCheck { .. }));
+    desk.server.replies([Reply::refused(
+        ErrorCode::StatusNotAllowConsume,
+        serde_json::json!({"status": "consumed", "consumedAt": 5}),
+    )]);
+    desk.scan(ORDER, "100000");
+    assert!(matches!(desk.outcome().await, Outcome::AlreadyRedeemed { .. }));
+    let asked = desk.server.asked();
+    assert_ne!(asked[0].request_id(), asked.last().unwrap().request_id());
+}
+
+#[tokio::test]
+async fn two_codes_in_one_picture_are_both_sent() {
+    let mut desk = Desk::open().await;
+    desk.server.replies([Reply::consumed("BK1", false), Reply::consumed("BK2", false)]);
+    desk.scan("BK1", CODE);
+    desk.scan("BK2", CODE);
+    for _ in 0..2 {
+        assert_eq!(admitted(&desk.outcome().await), Some(false));
+    }
+    let orders: Vec<String> = desk.server.asked().iter().map(|asked| asked.order_no().to_owned()).collect();
+    assert_eq!(orders, ["BK1", "BK2"]);
+}
+
 #[tokio::test]
 async fn after_a_refusal_the_next_code_has_its_turn() {
     let mut desk = Desk::open().await;
@@ -165,7 +209,7 @@ async fn after_a_refusal_the_next_code_has_its_turn() {
 }
 
 #[tokio::test]
-async fn nothing_waits_behind_a_failed_attempt_and_the_newest_code_is_next() {
+async fn nothing_waits_behind_a_failed_attempt_and_who_came_meanwhile_has_their_turn() {
     let mut desk = Desk::with(|t| t.attempt = Duration::from_secs(3600)).await;
     // The first try is lost, a second one would be as well: with an hour's patience only the next code ends the attempt.
     desk.server.replies([Reply::Silence]);
@@ -175,11 +219,12 @@ async fn nothing_waits_behind_a_failed_attempt_and_the_newest_code_is_next() {
     desk.scan("BK3", CODE);
     let cannot = Outcome::CannotCheck { order_no: order(), away: Away::Network };
     assert_eq!(desk.outcome().await, cannot);
+    // The second is lost as well, and holds up the third no more than the first did.
+    let cannot = Outcome::CannotCheck { order_no: wire::OrderNo::parse("BK2").unwrap(), away: Away::Network };
+    assert_eq!(desk.outcome().await, cannot);
     desk.server.replies([Reply::consumed("BK3", false)]);
     assert_eq!(admitted(&desk.outcome().await), Some(false));
-    let asked = desk.server.asked();
-    assert!(asked.iter().all(|a| a.order_no() != "BK2"), "the older of two that wait is dropped");
-    assert!(desk.events_so_far().iter().all(|e| !matches!(e, KioskEvent::Reading { .. } | KioskEvent::Outcome { .. })));
+    assert_eq!(desk.server.asked().last().unwrap().order_no(), "BK3");
 }
 
 #[tokio::test]
@@ -370,7 +415,13 @@ fn no_code_and_no_token_is_in_the_log_at_its_most_talkative() {
                 Reply::consumed(ORDER, false),
             ]);
             desk.scan(ORDER, CODE);
-            while admitted(&desk.outcome().await).is_none() {}
+            loop {
+                // Tests without a log run beside this one, and may have made tracing believe that nobody listens.
+                tracing::callsite::rebuild_interest_cache();
+                if admitted(&desk.outcome().await).is_some() {
+                    break;
+                }
+            }
             tracing::trace!(?desk.inbox, incoming = ?incoming(ORDER, CODE, Entry::Scan), session = ?desk.session);
         });
     });

@@ -151,6 +151,8 @@ fn load(common: &Common) -> anyhow::Result<Config> {
     let filter = EnvFilter::try_new(format!("warn,guidepost_server={},wire={}", config.log, config.log))
         .context("setting `log`")?;
     let _ = tracing_subscriber::fmt()
+        // A log that cannot be written must not end anything.
+        .log_internal_errors(false)
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())

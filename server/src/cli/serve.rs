@@ -30,7 +30,7 @@ fn tell(demo: &Demo) -> anyhow::Result<()> {
         }
     }
     for link in &demo.guides {
-        say(format_args!("sign-in link of guide {}: {}", link.name, link.url.expose()))?;
+        say(format_args!("sign-in link of guide {}, to be pasted in a kiosk: {}", link.name, link.url.expose()))?;
     }
     say(format_args!("admin: user name {}, password {}", demo.admin, demo.admin_password.expose()))
 }

@@ -151,7 +151,7 @@ impl std::fmt::Display for Mobile {
 }
 
 /// A verify code, 100000-999999: who holds it may use its order now. `Debug` prints stars; there is no `Display`.
-#[derive(Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[schema(value_type = String)]
 pub struct VerifyCode(String);
 

@@ -20,7 +20,7 @@ fn read_with(luma: &Luma, binarizer: Binarizer) -> Vec<String> {
         return Vec::new();
     };
     let found = reader.from(view).unwrap_or_default();
-    unique(found.iter().filter(|code| code.is_valid()).map(zxingcpp::Barcode::text))
+    unique(found.iter().filter(|code| code.is_valid()).map(whole_text))
 }
 
 /// Second stage: rqrr on a local threshold, which finds codes under uneven light. Gives up after `budget`: on a sheet of
@@ -117,6 +117,12 @@ fn second_looks(luma: &Luma) -> Vec<String> {
 /// Black where a pixel is darker than its surroundings by a margin.
 fn local_threshold(luma: &Luma, radius: usize, margin: i32) -> Luma {
     luma.against_surroundings(radius, |pixel, mean| if pixel + margin < mean { 0 } else { 255 })
+}
+
+/// The text of a symbol. The library's own ends at a NUL, and half a text must not pass for a whole one.
+fn whole_text(symbol: &zxingcpp::Barcode) -> String {
+    let bytes = symbol.bytes();
+    if bytes.contains(&0) { String::from_utf8_lossy(&bytes).into_owned() } else { symbol.text() }
 }
 
 /// Each text once, in the order found.

@@ -45,6 +45,7 @@ struct Line<'a> {
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
+        .log_internal_errors(false)
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .with_writer(io::stderr)
         .init();

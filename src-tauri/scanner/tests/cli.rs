@@ -48,6 +48,17 @@ fn one_json_line_a_code_with_the_numbers_of_ours_and_only_the_text_of_others() {
 }
 
 #[test]
+fn half_a_text_does_not_pass_for_a_whole_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nul.png");
+    png(&file, &["TBV:BK7:483921\0 and more"]);
+    let output = scanner(&[file.to_str().unwrap()]);
+    let lines = lines(&output);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!((&lines[0]["text"], lines[0].get("orderNo")), (&"TBV:BK7:483921\0 and more".into(), None));
+}
+
+#[test]
 fn a_folder_is_read_in_name_order_and_a_picture_without_a_code_is_exit_status_1() {
     let folder = tempfile::tempdir().unwrap();
     png(&folder.path().join("b.png"), &[&ours(2)]);
