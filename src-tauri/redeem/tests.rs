@@ -403,27 +403,21 @@ fn no_code_and_no_token_is_in_the_log_at_its_most_talkative() {
         .with_max_level(tracing::level_filters::LevelFilter::TRACE)
         .with_writer(move || writer.clone())
         .finish();
-    // Of this thread alone: other tests run beside this one.
-    tracing::subscriber::with_default(subscriber, || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let mut desk = Desk::open().await;
-            desk.server.replies([
-                Reply::Cut,
-                Reply::refused(ErrorCode::Unavailable, serde_json::Value::Null),
-                Reply::Say(200, format!(r#"{{"code":0,"data":"{CODE}","msg":""}}"#)),
-                Reply::consumed(ORDER, false),
-            ]);
-            desk.scan(ORDER, CODE);
-            loop {
-                // Tests without a log run beside this one, and may have made tracing believe that nobody listens.
-                tracing::callsite::rebuild_interest_cache();
-                if admitted(&desk.outcome().await).is_some() {
-                    break;
-                }
-            }
-            tracing::trace!(?desk.inbox, incoming = ?incoming(ORDER, CODE, Entry::Scan), session = ?desk.session);
-        });
+    // Of the whole process: what the tests beside this one log must hold no code and no token either. A subscriber of
+    // this thread alone would miss lines that another thread, where nobody listens, was the first to come by.
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut desk = Desk::open().await;
+        desk.server.replies([
+            Reply::Cut,
+            Reply::refused(ErrorCode::Unavailable, serde_json::Value::Null),
+            Reply::Say(200, format!(r#"{{"code":0,"data":"{CODE}","msg":""}}"#)),
+            Reply::consumed(ORDER, false),
+        ]);
+        desk.scan(ORDER, CODE);
+        while admitted(&desk.outcome().await).is_none() {}
+        tracing::trace!(?desk.inbox, incoming = ?incoming(ORDER, CODE, Entry::Scan), session = ?desk.session);
     });
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("an attempt has its answer"), "the log is on: {log}");
