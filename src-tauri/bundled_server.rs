@@ -50,6 +50,11 @@ impl BundledServer {
         self.running.demo()?.guides.first().map(|guide| &guide.url)
     }
 
+    /// The one-time links of the other guides: the way back in after signing out.
+    pub(crate) fn other_guide_links(&self) -> impl Iterator<Item = &DemoLink> {
+        self.running.demo().into_iter().flat_map(|demo| demo.guides.iter().skip(1))
+    }
+
     /// The visitors whose pages can be opened, with their orders.
     pub(crate) fn visitors(&self) -> impl Iterator<Item = (String, OrderNo)> {
         self.visitor_links().filter_map(|visitor| Some((visitor.name.clone(), visitor.order_no.clone()?)))

@@ -135,6 +135,8 @@ fn run_app(arguments: Arguments) -> anyhow::Result<ExitCode> {
 async fn open_kiosk(arguments: &Arguments, path: &PathResolver<Wry>) -> anyhow::Result<Kiosk> {
     let folder = match &arguments.data {
         Some(folder) => Some(folder.clone()),
+        // A demo leaves nothing behind, and finds nothing that a real kiosk of this user has chosen.
+        None if arguments.demo => None,
         // A user without a home has no place for settings.
         None => path.app_config_dir().inspect_err(|error| tracing::warn!(%error, "settings are not kept")).ok(),
     };
@@ -175,6 +177,10 @@ fn where_to_look(address: &str, server: &BundledServer) -> String {
     for visitor in server.visitor_links() {
         let order_no = visitor.order_no.as_ref().map_or("-", OrderNo::as_str);
         text += &format!("visitor page of {}, order {order_no}: {}\n", visitor.name, visitor.url.expose());
+    }
+    for guide in server.other_guide_links() {
+        text +=
+            &format!("sign-in link of guide {}, to be pasted after signing out: {}\n", guide.name, guide.url.expose());
     }
     text
 }
