@@ -313,11 +313,6 @@ impl Desk {
             }
         }
     }
-
-    /// Everything that has happened and was not asked for yet.
-    pub(crate) fn events_so_far(&mut self) -> Vec<KioskEvent> {
-        std::iter::from_fn(|| self.events.try_recv().ok()).collect()
-    }
 }
 
 impl Drop for Desk {
