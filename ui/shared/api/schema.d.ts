@@ -267,7 +267,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The visitor's own orders, the next visit first. */
+        /** The visitor's own orders: those from today on, the next one first, then earlier ones. */
         get: operations["own_orders"];
         put?: never;
         post?: never;
