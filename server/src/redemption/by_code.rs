@@ -107,7 +107,7 @@ impl ByCode {
                 request_id: self.request_id.clone(),
                 entry: Entry::Manual,
             },
-            limits: Limits::of(&self.app, &self.operator, None).await?,
+            limits: self.limits.clone(),
         };
         attempt.finish(&order, &key).await
     }

@@ -17,7 +17,7 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 
 /// The limits as one attempt meets them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Limits {
     app: App,
     operator: Operator,
