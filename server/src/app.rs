@@ -4,6 +4,7 @@ use crate::clock::{Clock, RandomSource};
 use crate::codes::{CodeKey, CodeStore, MemoryCodes, RedisAddress, RedisCodes};
 use crate::config::Config;
 use crate::db::Db;
+use crate::http::error::ApiError;
 use crate::settings::SettingsCache;
 use anyhow::Context;
 use base64::Engine;
@@ -13,7 +14,8 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
-use wire::{Secret, TenantId};
+use tracing::Instrument;
+use wire::{ErrorCode, Secret, TenantId};
 
 /// Cheap to clone; all clones share one state.
 pub type App = Arc<AppState>;
@@ -68,6 +70,15 @@ impl AppState {
         CodeKey::new(&self.config.code_store.prefix, tenant, order_id)
     }
 
+    /// Runs work to its end even where its caller hangs up in the middle, as between a commit and what must follow it.
+    pub(crate) async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        // Work that ends without a result has panicked.
+        self.tasks.spawn(work.in_current_span()).await.unwrap_or_else(|_| Err(ErrorCode::Internal.into()))
+    }
+
     /// A new token: 256 random bits.
     pub(crate) fn new_token(&self) -> Secret {
         let mut bytes = [0; 32];
@@ -83,7 +94,7 @@ fn open_codes(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<dyn
     }
     let address = RedisAddress::parse(url).map_err(|wrong| anyhow::anyhow!("setting `code_store.url` {wrong}"))?;
     let limit = Duration::from_millis(config.code_store.timeout_ms.into());
-    Ok(Arc::new(RedisCodes::new(&address, config.code_store.ca.as_deref(), limit)?))
+    Ok(Arc::new(RedisCodes::new(&address, config.code_store.ca.as_deref(), limit, &config.code_store.prefix)?))
 }
 
 /// What the database keeps of a token or key: its SHA-256, hex.

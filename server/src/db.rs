@@ -16,6 +16,9 @@ const ACQUIRE_LIMIT: Duration = Duration::from_secs(4);
 /// Connections to a MySQL server.
 const CONNECTIONS: u32 = 24;
 
+/// No transaction lasts longer, its wait for a connection included: the feed of the audit waits for none.
+const TRANSACTION_LIMIT: Duration = Duration::from_secs(5);
+
 /// No migration waits longer than this for another server's.
 const MIGRATION_LIMIT: Duration = Duration::from_secs(120);
 
@@ -184,6 +187,15 @@ impl Db {
         }
     }
 
+    /// Behind a `SELECT` of rows that the same transaction then changes: nobody else changes them in between. SQLite has one
+    /// writer and needs no word for it.
+    pub(crate) fn for_update(&self) -> &'static str {
+        match self.kind {
+            Kind::Sqlite => "",
+            Kind::Mysql => " FOR UPDATE",
+        }
+    }
+
     /// Whether the database answers and lets a transaction begin.
     pub(crate) async fn ping(&self) -> Result<(), DbError> {
         sqlx::query("SELECT 1 FROM tenant LIMIT 1").execute(&self.read).await?;
@@ -194,6 +206,22 @@ impl Db {
     pub(crate) async fn close(&self) {
         self.read.close().await;
         self.write.close().await;
+    }
+}
+
+/// Runs `work`, one transaction from its beginning to its commit, within the limit. It runs once more where another
+/// transaction stood in its way, by a dead lock or by writing first what this one found missing: that one was undone.
+pub(crate) async fn transact<T, F>(work: impl Fn() -> F) -> Result<T, DbError>
+where
+    F: Future<Output = Result<T, DbError>>,
+{
+    let once = async || {
+        let done = tokio::time::timeout(TRANSACTION_LIMIT, work()).await;
+        done.unwrap_or_else(|_| Err(DbError::TooSlow))
+    };
+    match once().await {
+        Err(DbError::Deadlock | DbError::Duplicate) => once().await,
+        done => done,
     }
 }
 

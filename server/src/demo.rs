@@ -105,7 +105,7 @@ pub(crate) async fn make(app: &App, base_url: &str) -> anyhow::Result<Demo> {
             status,
             task_no: Some(Some(task_no(&day, task)?)),
         };
-        put_order(app, TENANT, order).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        put_order(app, TENANT, &order).await.map_err(|e| anyhow::anyhow!("{e:?}"))?;
         if status == OrderStatus::Paid {
             orders.push((name, mobile, order_no));
         }

@@ -1,14 +1,16 @@
 //! `GET` and `PUT /admin-api/settings`: what can be changed while the server runs.
 
 use crate::app::App;
+use crate::db::{DbError, Tx, transact};
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::Body;
 use crate::http::session::Admin;
 use crate::settings::{NAMES, Rules};
 use crate::text::Text;
 use axum::extract::State;
-use wire::Envelope;
+use serde_json::Value;
 use wire::api::SettingsMap;
+use wire::{Envelope, TenantId};
 
 fn map(rules: &Rules) -> SettingsMap {
     SettingsMap(NAMES.iter().filter_map(|name| Some(((*name).to_owned(), rules.get(name)?))).collect())
@@ -37,26 +39,36 @@ pub(crate) async fn put_settings(
             return Err(ApiError::bad_field(name, Text::BadSetting));
         }
     }
-    let mut tx = app.db.begin().await?;
-    for (name, value) in &changes {
-        sqlx::query("DELETE FROM setting WHERE tenant_id = ? AND name = ?")
-            .bind(session.tenant.0)
-            .bind(name)
-            .execute(&mut *tx)
-            .await?;
-        if !value.is_null() {
-            sqlx::query("INSERT INTO setting (tenant_id, name, value, updated_at) VALUES (?, ?, ?, ?)")
-                .bind(session.tenant.0)
-                .bind(name)
-                .bind(value.to_string())
-                .bind(app.clock.now_ms())
-                .execute(&mut *tx)
-                .await?;
+    transact(async || {
+        let mut tx = app.db.begin().await?;
+        for (name, value) in &changes {
+            write(&mut tx, session.tenant, name, value, app.clock.now_ms()).await?;
         }
+        Ok(tx.commit().await?)
+    })
+    .await?;
+    for (name, value) in &changes {
         tracing::info!(name, value = %value, account.id = session.account_id, "a setting was changed");
     }
-    tx.commit().await?;
     app.settings.forget(session.tenant);
     let rules = app.rules(session.tenant).await?;
     Ok(Answer(map(&rules)))
+}
+
+async fn write(tx: &mut Tx, tenant: TenantId, name: &str, value: &Value, now: i64) -> Result<(), DbError> {
+    sqlx::query("DELETE FROM setting WHERE tenant_id = ? AND name = ?")
+        .bind(tenant.0)
+        .bind(name)
+        .execute(&mut **tx)
+        .await?;
+    if !value.is_null() {
+        sqlx::query("INSERT INTO setting (tenant_id, name, value, updated_at) VALUES (?, ?, ?, ?)")
+            .bind(tenant.0)
+            .bind(name)
+            .bind(value.to_string())
+            .bind(now)
+            .execute(&mut **tx)
+            .await?;
+    }
+    Ok(())
 }

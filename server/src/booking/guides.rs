@@ -2,6 +2,7 @@
 
 use crate::accounts::store::{Rename, grant};
 use crate::app::App;
+use crate::db::transact;
 use crate::http::error::{Answer, ApiResult};
 use crate::http::extract::{Body, mobile, plain_text};
 use crate::http::session::Machine;
@@ -19,8 +20,12 @@ pub(crate) async fn post_guide(
 ) -> ApiResult<MachineGuide> {
     let mobile = mobile(&request.mobile)?;
     let name = plain_text("name", &request.name, 64)?;
-    let mut tx = app.db.begin().await?;
-    grant(&mut tx, machine.tenant, &mobile, Role::Guide, (&name, Rename::Always), app.clock.now_ms()).await?;
-    tx.commit().await?;
+    transact(async || {
+        let mut tx = app.db.begin().await?;
+        let now = app.clock.now_ms();
+        grant(&mut tx, machine.tenant, &mobile, Role::Guide, (&name, Rename::Always), now).await?;
+        Ok(tx.commit().await?)
+    })
+    .await?;
     Ok(Answer(MachineGuide { name }))
 }

@@ -3,15 +3,15 @@
 use super::store;
 use crate::accounts::store::{Rename, grant};
 use crate::app::App;
+use crate::db::{DbError, transact};
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Body, PathPart, mobile, order_no, plain_text, task_no};
 use crate::http::session::Machine;
 use crate::redemption::store::insert_arrived_consumed;
 use crate::text::Text;
 use axum::extract::State;
-use tracing::Instrument;
 use wire::api::{MachineOrder, OrderState, OrderStatus, PutOrder, Role};
-use wire::{Envelope, ErrorCode, Mobile, OrderNo, TaskNo, TenantId};
+use wire::{Envelope, Mobile, OrderNo, TaskNo, TenantId};
 
 /// The last moment of the year 9999: later ones are typing errors.
 pub(super) const LAST_MOMENT: i64 = 253_402_300_799_999;
@@ -43,11 +43,11 @@ pub(crate) async fn put_order(
     Body(request): Body<PutOrder>,
 ) -> ApiResult<MachineOrder> {
     let order = check_format(&number, request)?;
-    let tasks = app.tasks.clone();
-    // On a task of its own, so that a caller who hangs up cannot stop it between the commit and the code's deletion.
-    let task = async move { put(&app, machine.tenant, order).await };
-    let done = tasks.spawn(task.in_current_span()).await;
-    done.map_err(|_| ApiError::from(ErrorCode::Internal))?.map(Answer)
+    let work = {
+        let app = app.clone();
+        async move { put(&app, machine.tenant, &order).await }
+    };
+    app.see_through(work).await.map(Answer)
 }
 
 fn check_format(number: &str, request: PutOrder) -> Result<NewOrder, ApiError> {
@@ -64,53 +64,53 @@ fn check_format(number: &str, request: PutOrder) -> Result<NewOrder, ApiError> {
 }
 
 /// Creates or changes, in one transaction; then deletes the verify code where the order left `paid` or changed its owner.
-pub(crate) async fn put(app: &App, tenant: TenantId, order: NewOrder) -> Result<MachineOrder, ApiError> {
-    let now = app.clock.now_ms();
+pub(crate) async fn put(app: &App, tenant: TenantId, order: &NewOrder) -> Result<MachineOrder, ApiError> {
+    let id = transact(|| put_once(app, tenant, order)).await??;
+    tracing::info!(order.id = id, status = order.status.as_str(), "an order was put");
+    let task_no = store::task_no_of_order(&app.db, tenant, id).await?;
+    Ok(MachineOrder { order_no: order.order_no.clone(), status: order.status, task_no })
+}
+
+/// The outer error is the database's, the inner one the caller's.
+async fn put_once(app: &App, tenant: TenantId, order: &NewOrder) -> Result<Result<i64, ApiError>, DbError> {
     let mut tx = app.db.begin().await?;
+    let now = app.clock.now_ms();
     let named_task = match &order.task_no {
-        Some(Some(no)) => {
-            let unknown = || ApiError::bad_field("taskNo", Text::TaskUnknown);
-            Some(Some(store::task_id(&mut tx, tenant, no).await?.ok_or_else(unknown)?))
-        }
+        Some(Some(no)) => match store::task_id(&mut tx, tenant, no).await? {
+            Some(id) => Some(Some(id)),
+            None => return Ok(Err(ApiError::bad_field("taskNo", Text::TaskUnknown))),
+        },
         Some(None) => Some(None),
         None => None,
     };
     let visitor =
         grant(&mut tx, tenant, &order.mobile, Role::Visitor, (&order.visitor_name, Rename::IfNew), now).await?;
-    let values = store::OrderValues { order: &order, visitor, now };
+    let values = store::OrderValues { order, visitor, now };
 
-    let id = match store::order(&mut tx, tenant, &order.order_no).await? {
-        None => {
-            let id = store::insert_order(&mut tx, tenant, &values, named_task.flatten()).await?;
-            if order.status == OrderStatus::Consumed {
-                insert_arrived_consumed(&mut tx, tenant, id, now).await?;
-            }
-            tx.commit().await?;
-            id
+    let Some(old) = store::order_to_change(&app.db, &mut tx, tenant, &order.order_no).await? else {
+        let id = store::insert_order(&mut tx, tenant, &values, named_task.flatten()).await?;
+        if order.status == OrderStatus::Consumed {
+            insert_arrived_consumed(&mut tx, tenant, id, now).await?;
         }
-        Some(old) => {
-            let legal = old.status == order.status || old.status.may_become(order.status);
-            let task_id = named_task.unwrap_or(old.task_id);
-            // Conditional on the status that was read: whoever redeems in between wins, and this becomes illegal.
-            if !legal || !store::update_order(&mut tx, tenant, &values, &old, task_id).await? {
-                let state =
-                    OrderState { status: old.status, consumed_at: old.consumed_at, consumed_by: None, device: None };
-                return Err(ApiError::conflict(Text::IllegalChange).with(state));
-            }
-            let committed = tx.commit().await;
-            let left_paid = old.status == OrderStatus::Paid && order.status != OrderStatus::Paid;
-            if left_paid || old.visitor != visitor {
-                let key = app.code_key(tenant, old.id);
-                if let Err(error) = app.codes.delete(&key).await {
-                    tracing::warn!(order.id = old.id, %error, "a verify code could not be deleted; it runs out by itself");
-                }
-            }
-            // A commit that failed may have happened all the same, so the code went either way.
-            committed?;
-            old.id
-        }
+        tx.commit().await?;
+        return Ok(Ok(id));
     };
-    tracing::info!(order.id = id, status = order.status.as_str(), "an order was put");
-    let task_no = store::task_no_of_order(&app.db, tenant, id).await?;
-    Ok(MachineOrder { order_no: order.order_no, status: order.status, task_no })
+    let legal = old.status == order.status || old.status.may_become(order.status);
+    let task_id = named_task.unwrap_or(old.task_id);
+    // Conditional on the status all the same: whoever redeems in between wins.
+    if !legal || !store::update_order(&mut tx, tenant, &values, &old, task_id).await? {
+        let state = OrderState { status: old.status, consumed_at: old.consumed_at, consumed_by: None, device: None };
+        return Ok(Err(ApiError::conflict(Text::IllegalChange).with(state)));
+    }
+    let committed = tx.commit().await;
+    let left_paid = old.status == OrderStatus::Paid && order.status != OrderStatus::Paid;
+    if left_paid || old.visitor != visitor {
+        let key = app.code_key(tenant, old.id);
+        if let Err(error) = app.codes.delete(&key).await {
+            tracing::warn!(order.id = old.id, %error, "a verify code could not be deleted; it runs out by itself");
+        }
+    }
+    // A commit that failed may have happened all the same, so the code went either way.
+    committed?;
+    Ok(Ok(old.id))
 }

@@ -3,7 +3,7 @@
 use super::{NewOrder, NewTask};
 use crate::db::{Db, DbError, Tx, new_id};
 use crate::redemption::store::{order_no_of, status_of, task_no_of, unknown_word};
-use sqlx::Row;
+use sqlx::{Any, QueryBuilder, Row};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use wire::api::{OrderStatus, OwnOrder, TaskOrder, TaskView};
@@ -220,14 +220,18 @@ pub(super) struct OldOrder {
     pub(super) task_id: Option<i64>,
 }
 
-pub(super) async fn order(tx: &mut Tx, tenant: TenantId, order_no: &OrderNo) -> Result<Option<OldOrder>, DbError> {
-    let row = sqlx::query(
-        "SELECT id, account_id, status, consumed_at, task_id FROM booking_order WHERE tenant_id = ? AND order_no = ?",
-    )
-    .bind(tenant.0)
-    .bind(order_no.as_str())
-    .fetch_optional(&mut **tx)
-    .await?;
+/// An order, held for the change that follows.
+pub(super) async fn order_to_change(
+    db: &Db,
+    tx: &mut Tx,
+    tenant: TenantId,
+    order_no: &OrderNo,
+) -> Result<Option<OldOrder>, DbError> {
+    let mut sql = QueryBuilder::<Any>::new(
+        "SELECT id, account_id, status, consumed_at, task_id FROM booking_order WHERE tenant_id = ",
+    );
+    sql.push_bind(tenant.0).push(" AND order_no = ").push_bind(order_no.as_str()).push(db.for_update());
+    let row = sql.build().fetch_optional(&mut **tx).await?;
     let Some(row) = row else { return Ok(None) };
     Ok(Some(OldOrder {
         id: row.try_get("id")?,

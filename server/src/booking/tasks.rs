@@ -4,6 +4,7 @@ use super::orders::LAST_MOMENT;
 use super::store;
 use crate::accounts::store::account_by_mobile;
 use crate::app::App;
+use crate::db::{DbError, transact};
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Body, PathPart, Query, mobile as mobile_of, plain_text, task_no};
 use crate::http::session::{Guide, Machine};
@@ -112,8 +113,14 @@ pub(crate) async fn put_task(
 
 /// Creates or changes, in one transaction.
 pub(crate) async fn put(app: &App, tenant: TenantId, task: &NewTask) -> Result<(), ApiError> {
-    let now = app.clock.now_ms();
+    let id = transact(|| put_once(app, tenant, task)).await?;
+    tracing::info!(task.id = id, "a task was put");
+    Ok(())
+}
+
+async fn put_once(app: &App, tenant: TenantId, task: &NewTask) -> Result<i64, DbError> {
     let mut tx = app.db.begin().await?;
+    let now = app.clock.now_ms();
     let id = match store::task_id(&mut tx, tenant, &task.task_no).await? {
         None => store::insert_task(&mut tx, tenant, task, now).await?,
         Some(id) => {
@@ -123,6 +130,5 @@ pub(crate) async fn put(app: &App, tenant: TenantId, task: &NewTask) -> Result<(
     };
     store::assign_guides(&mut tx, tenant, id, &task.guides).await?;
     tx.commit().await?;
-    tracing::info!(task.id = id, "a task was put");
-    Ok(())
+    Ok(id)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use wire::{TenantId, VerifyCode};
 
 /// The code store cannot be reached or did not answer in time; nothing is redeemed without it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("the code store is away: {0}")]
 pub struct CodesAway(pub String);
 

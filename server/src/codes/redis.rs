@@ -1,13 +1,16 @@
 //! The code store on Redis (6.2 and newer, or Valkey): standalone, Sentinel and Cluster.
 //!
 //! Every step of more than one command is one script whose keys share a slot, and which may run twice: a cluster client
-//! sends a command again after a lost connection. Every use has one time limit over all that it does, connecting included.
+//! sends a command again after a lost connection. Every use has one time limit over all that it does, connecting included;
+//! connecting itself has its own and goes on when those who wait for it have given up, or under load it would never end.
 
 use super::{
     AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated,
     Verdict, WindowKey,
 };
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use redis::aio::MultiplexedConnection;
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
@@ -22,8 +25,8 @@ use rustls::pki_types::pem::PemObject;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Mutex;
 use wire::VerifyCode;
 
 /// Sets a code with its life, unless one is alive. What ran out keeps what is left of its grace.
@@ -216,6 +219,9 @@ fn percent_decoded(text: &str) -> String {
     form_urlencoded::parse(text.replace('+', "%2B").as_bytes()).map(|(key, _)| key.into_owned()).collect()
 }
 
+/// Connecting may take so many times the limit of a use: a Sentinel is asked before the master.
+const CONNECT_TIMES: u32 = 3;
+
 #[derive(Clone)]
 enum Connection {
     Node(MultiplexedConnection),
@@ -225,16 +231,36 @@ enum Connection {
 enum Connector {
     Standalone(Client),
     Cluster(ClusterClient),
-    Sentinel(Mutex<SentinelClient>),
+    Sentinel(tokio::sync::Mutex<SentinelClient>),
+}
+
+/// A connection in use or in the making.
+#[derive(Clone)]
+struct Numbered {
+    number: u64,
+    connection: Shared<BoxFuture<'static, CodesResult<Connection>>>,
+}
+
+/// The last connection. A new one is made after any error, so that a fail-over is followed.
+#[derive(Default)]
+struct Slot {
+    made: u64,
+    last: Option<Numbered>,
+}
+
+impl Slot {
+    /// Forgets a connection that failed, unless somebody has made a new one already.
+    fn forget(&mut self, number: u64) {
+        self.last.take_if(|last| last.number == number);
+    }
 }
 
 /// Codes and counts on Redis.
 pub struct RedisCodes {
-    connector: Connector,
-    /// The connection in use; a new one is made after any error, so that a fail-over is followed.
-    connection: Mutex<Option<(u64, Connection)>>,
-    made: std::sync::atomic::AtomicU64,
+    connector: Arc<Connector>,
+    slot: Arc<Mutex<Slot>>,
     limit: Duration,
+    ping_key: String,
 }
 
 impl Debug for RedisCodes {
@@ -256,11 +282,11 @@ impl From<RedisError> for CodesAway {
 
 impl RedisCodes {
     /// A store that connects when it is first used. `ca` is the file of the CA that signed Redis's certificate, where it
-    /// is none of the public ones; `limit` is what a use may take in all.
+    /// is none of the public ones; `limit` is what a use may take in all; `prefix` stands in front of the store's own key.
     ///
     /// # Errors
     /// Where the address or the CA cannot be used.
-    pub fn new(address: &RedisAddress, ca: Option<&Path>, limit: Duration) -> anyhow::Result<Self> {
+    pub fn new(address: &RedisAddress, ca: Option<&Path>, limit: Duration, prefix: &str) -> anyhow::Result<Self> {
         let trusted = ca.map(read_ca).transpose()?;
         let connector = match &address.way {
             Way::Standalone => {
@@ -315,40 +341,34 @@ impl RedisCodes {
                 if let Some(password) = &address.password {
                     builder = builder.set_client_to_redis_password(password);
                 }
-                Connector::Sentinel(Mutex::new(builder.build()?))
+                Connector::Sentinel(tokio::sync::Mutex::new(builder.build()?))
             }
         };
-        Ok(Self { connector, connection: Mutex::new(None), made: 0.into(), limit })
+        let ping_key = format!("{prefix}team:booking:ping");
+        Ok(Self { connector: Arc::new(connector), slot: Arc::default(), limit, ping_key })
     }
 
-    /// The connection in use, or a new one.
-    async fn connect(&self) -> Result<(u64, Connection), CodesAway> {
-        let mut connection = self.connection.lock().await;
-        if let Some(connection) = &*connection {
-            return Ok(connection.clone());
+    /// The connection in use or in the making, or a new one.
+    fn connection(&self) -> Numbered {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &slot.last {
+            return last.clone();
         }
-        let config = || {
-            AsyncConnectionConfig::new().set_connection_timeout(Some(self.limit)).set_response_timeout(Some(self.limit))
-        };
-        let mut new = match &self.connector {
-            Connector::Standalone(client) => {
-                Connection::Node(client.get_multiplexed_async_connection_with_config(&config()).await?)
+        slot.made += 1;
+        let number = slot.made;
+        let (connector, forgetful, limit) = (self.connector.clone(), self.slot.clone(), self.limit);
+        let made = tokio::spawn(async move {
+            let made = tokio::time::timeout(CONNECT_TIMES * limit, connector.connect(limit)).await;
+            let made = made.unwrap_or_else(|_| Err(CodesAway("no connection in time".to_owned())));
+            if made.is_err() {
+                forgetful.lock().unwrap_or_else(PoisonError::into_inner).forget(number);
             }
-            Connector::Cluster(client) => Connection::Cluster(client.get_async_connection().await?),
-            Connector::Sentinel(client) => {
-                Connection::Node(client.lock().await.get_async_connection_with_config(&config()).await?)
-            }
-        };
-        refuse_eviction(&mut new).await?;
-        let number = self.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        *connection = Some((number, new.clone()));
-        Ok((number, new))
-    }
-
-    /// Drops a connection that failed, unless somebody has made a new one already.
-    async fn drop_connection(&self, number: u64) {
-        let mut connection = self.connection.lock().await;
-        connection.take_if(|(in_use, _)| *in_use == number);
+            made
+        });
+        let connection = async { made.await.unwrap_or_else(|_| Err(CodesAway("connecting failed".to_owned()))) };
+        let new = Numbered { number, connection: connection.boxed().shared() };
+        slot.last = Some(new.clone());
+        new
     }
 
     /// Runs a command within the limit.
@@ -358,10 +378,11 @@ impl RedisCodes {
 
     /// Runs commands one beside the other, all within one limit.
     async fn run_all<T: FromRedisValue>(&self, commands: &[Cmd]) -> CodesResult<Vec<T>> {
-        let mut used = None;
+        let Numbered { number, connection } = self.connection();
+        let mut connected = false;
         let work = async {
-            let (number, connection) = self.connect().await?;
-            used = Some(number);
+            let connection = connection.await?;
+            connected = true;
             let each = commands.iter().map(|command| {
                 let mut connection = connection.clone();
                 async move { connection.query(command).await }
@@ -370,15 +391,32 @@ impl RedisCodes {
         };
         let done = tokio::time::timeout(self.limit, work).await;
         let done = done.unwrap_or_else(|_| Err(CodesAway("no answer in time".to_owned())));
-        if let (Err(_), Some(number)) = (&done, used) {
+        if done.is_err() && connected {
             // Whatever it was, the next use begins anew: with another master, or after a reconnect.
-            let _ = tokio::time::timeout(self.limit, self.drop_connection(number)).await;
+            self.slot.lock().unwrap_or_else(PoisonError::into_inner).forget(number);
         }
         done
     }
 
     async fn script<T: FromRedisValue>(&self, script: &str, keys: &[&str], arguments: &[&str]) -> CodesResult<T> {
         self.run(&eval(script, keys, arguments)).await
+    }
+}
+
+impl Connector {
+    async fn connect(&self, limit: Duration) -> CodesResult<Connection> {
+        let config = AsyncConnectionConfig::new().set_connection_timeout(Some(limit)).set_response_timeout(Some(limit));
+        let mut new = match self {
+            Self::Standalone(client) => {
+                Connection::Node(client.get_multiplexed_async_connection_with_config(&config).await?)
+            }
+            Self::Cluster(client) => Connection::Cluster(client.get_async_connection().await?),
+            Self::Sentinel(client) => {
+                Connection::Node(client.lock().await.get_async_connection_with_config(&config).await?)
+            }
+        };
+        refuse_eviction(&mut new).await?;
+        Ok(new)
     }
 }
 
@@ -600,7 +638,7 @@ impl CodeStore for RedisCodes {
 
     async fn unfit(&self) -> Option<String> {
         let checked = tokio::time::timeout(self.limit, async {
-            let (_, mut connection) = self.connect().await?;
+            let mut connection = self.connection().connection.await?;
             writes_to_disk(&mut connection).await
         });
         match checked.await {
@@ -627,7 +665,7 @@ impl CodeStore for RedisCodes {
     async fn ping(&self) -> CodesResult<()> {
         // A write, so that a read-only or full one is not called ready.
         let mut command = redis::cmd("SET");
-        command.arg("team:booking:ping").arg(1).arg("PX").arg(1000);
+        command.arg(&self.ping_key).arg(1).arg("PX").arg(1000);
         self.run(&command).await
     }
 }

@@ -1,16 +1,19 @@
 //! `POST …/consume-by-code`: the manual fallback with nothing but six digits.
 
-use super::limits::Limits;
+use super::caller::Caller;
 use super::redeem::{Attempt, is_alive};
 use super::store::{self, Operator, OrderRow, TaskChoice};
 use crate::app::App;
 use crate::booking::{day_of, masked, own_task};
+use crate::codes::CodeKey;
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Body, ClientAddress, request_id, task_no, verify_code};
 use crate::http::session::Guide;
+use crate::text::Text;
 use axum::extract::State;
-use tracing::Instrument;
-use wire::api::{Candidate, Candidates, Consume, ConsumeByCodeRequest, Consumed, Entry};
+use std::collections::HashSet;
+use std::time::Duration;
+use wire::api::{Candidate, Candidates, ConsumeByCodeRequest, Consumed, Entry, OrderStatus};
 use wire::{Envelope, ErrorCode, OrderNo, VerifyCode};
 
 /// Redeems the one order among the guide's that has this code now.
@@ -26,95 +29,139 @@ pub(crate) async fn consume_by_code(
     ClientAddress(address): ClientAddress,
     Body(request): Body<ConsumeByCodeRequest>,
 ) -> ApiResult<Consumed> {
-    let operator = Operator::guide(&session);
-    let by_code = ByCode {
-        code: verify_code(&request.verify_code)?,
-        request_id: request_id(request.request_id.as_deref())?,
-        tasks: match &request.task_no {
-            Some(no) => Some(task_no("taskNo", no)?),
-            None => None,
-        }
-        .map_or_else(|| day_of(&app, None).map(TaskChoice::Day), |no| Ok(TaskChoice::Task(no)))?,
-        limits: Limits::of(&app, &operator, address).await?,
-        address: address.map(|a| a.to_string()),
-        operator,
-        app: app.clone(),
+    let code = verify_code(&request.verify_code)?;
+    let request_id = request_id(request.request_id.as_deref())?;
+    let tasks = match &request.task_no {
+        Some(no) => TaskChoice::Task(task_no("taskNo", no)?),
+        None => TaskChoice::Day(day_of(&app, None)?),
     };
-    let redeemed = app.tasks.spawn(async move { by_code.redeem().await }.in_current_span()).await;
-    redeemed.map_err(|_| ApiError::from(ErrorCode::Internal))?.map(Answer)
+    let operator = Operator::guide(&session);
+    let caller = Caller::new(app.clone(), operator, address, request_id, Entry::Manual).await?;
+    app.see_through(ByCode { caller, code, tasks }.redeem()).await.map(Answer)
 }
 
 struct ByCode {
-    app: App,
-    operator: Operator,
-    address: Option<String>,
+    caller: Caller,
     code: VerifyCode,
-    request_id: Option<wire::RequestId>,
     tasks: TaskChoice,
-    limits: Limits,
+}
+
+/// An order whose code was shown.
+struct Match {
+    order_no: OrderNo,
+    order: OrderRow,
+    key: CodeKey,
+    locked: Option<Duration>,
 }
 
 impl ByCode {
-    async fn redeem(&self) -> Result<Consumed, ApiError> {
-        // A repeat names no order, so it is looked up by its id alone.
-        if let Some(request_id) = &self.request_id
-            && let Some(claim) = store::claim(&self.app.db, &self.operator, request_id).await?
-        {
-            return if claim.standing { Ok(claim.consumed) } else { Err(ErrorCode::Conflict.into()) };
+    async fn redeem(self) -> Result<Consumed, ApiError> {
+        if let Some(replay) = self.replay().await? {
+            return Ok(replay);
         }
-        self.limits.refuse_frozen().await?;
-        self.limits.within(self.limits.within_by_code(self.find_and_redeem())).await
+        let limits = &self.caller.limits;
+        if let Err(refusal) = limits.refuse_frozen().await {
+            if refusal.code() == ErrorCode::OperatorFrozen {
+                self.caller.note_limit(None, refusal.code()).await;
+            }
+            return Err(refusal);
+        }
+        // What is found is redeemed within the limits as well; the match is kept for the audit of a refusal.
+        let mut found = None;
+        let result = limits.within(limits.within_by_code(self.find_and_redeem(&mut found))).await;
+        if let Err(refusal) = &result
+            && refusal.code() == ErrorCode::ConsumeTooFrequent
+        {
+            self.caller.note_limit(found, refusal.code()).await;
+        }
+        result
     }
 
-    async fn find_and_redeem(&self) -> Result<Consumed, ApiError> {
-        let (tenant, guide) = (self.operator.tenant, self.operator.account_id);
+    /// A repeat names no order, so it is looked up by its id alone; 1409 where the redemption was reversed since, or was
+    /// of another task than the one named.
+    async fn replay(&self) -> Result<Option<Consumed>, ApiError> {
+        let Some(claim) = self.caller.claim().await? else { return Ok(None) };
+        let same_task = match &self.tasks {
+            TaskChoice::Task(named) => claim.consumed.task_no.as_ref() == Some(named),
+            TaskChoice::Day(_) => true,
+        };
+        if claim.standing && same_task {
+            return Ok(Some(claim.consumed));
+        }
+        Err(ApiError::conflict(Text::RequestIdTaken))
+    }
+
+    /// `found` is the order that a refusal is about, where there is just one.
+    async fn find_and_redeem(&self, found: &mut Option<i64>) -> Result<Consumed, ApiError> {
+        let Caller { app, operator, limits, .. } = &self.caller;
         if let TaskChoice::Task(task_no) = &self.tasks
-            && own_task(&self.app, tenant, guide, task_no).await?.is_none()
+            && own_task(app, operator.tenant, operator.account_id, task_no).await?.is_none()
         {
-            self.limits.count_failure(false).await;
+            limits.count_failure(false).await;
             return Err(ErrorCode::BookingOrderNotExists.into());
         }
-        let orders = store::paid_orders_of_guide(&self.app.db, tenant, guide, &self.tasks).await?;
-        let keys: Vec<_> = orders.iter().map(|(_, order)| self.app.code_key(tenant, order.id)).collect();
-        let rules = &self.limits.rules;
-        let seen = self.app.codes.look_at_all(&keys, rules.grace > 0, rules.lock()).await?;
-        let (mut matches, mut locked) = (Vec::new(), None);
-        for ((order, key), codes) in orders.into_iter().zip(keys).zip(seen) {
-            // Every order is compared, whatever was found before it.
-            match (is_alive(&codes, &self.code), codes.locked) {
-                (true, None) => matches.push((order, key)),
-                (true, Some(left)) => locked = Some(left),
-                (false, _) => {}
+        let orders = self.paid_orders().await?;
+        let ids: Vec<_> = orders.iter().map(|(_, order)| order.id).collect();
+        let mut matches = self.matches(orders).await?;
+        if matches.len() > 1 {
+            for Match { order, .. } in &matches {
+                self.caller.note_refusal(order.id, order.status, ErrorCode::VerifyCodeAmbiguous).await;
             }
+            return Err(ApiError::from(ErrorCode::VerifyCodeAmbiguous).with(candidates(&matches)));
         }
-        match (matches.len(), locked) {
-            (1, _) => {}
-            (0, Some(left)) => return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, left)),
-            (0, None) => {
-                self.limits.count_failure(true).await;
-                return Err(ErrorCode::VerifyCodeInvalid.into());
-            }
-            _ => return Err(ApiError::from(ErrorCode::VerifyCodeAmbiguous).with(candidates(&matches))),
-        }
-        let ((order_no, order), key) = matches.remove(0);
-        let attempt = Attempt {
-            app: self.app.clone(),
-            operator: self.operator.clone(),
-            address: self.address.clone(),
-            consume: Consume {
-                order_no,
-                verify_code: self.code.clone(),
-                request_id: self.request_id.clone(),
-                entry: Entry::Manual,
-            },
-            limits: self.limits.clone(),
+        let Some(Match { order_no, order, key, locked }) = matches.pop() else {
+            return self.explain_no_match(&ids).await;
         };
+        *found = Some(order.id);
+        if let Some(left) = locked {
+            return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, left));
+        }
+        let attempt = Attempt { caller: &self.caller, order_no, verify_code: &self.code };
+        attempt.settle(&key, true).await?;
         attempt.finish(&order, &key).await
+    }
+
+    async fn paid_orders(&self) -> Result<Vec<(OrderNo, OrderRow)>, ApiError> {
+        let Caller { app, operator, .. } = &self.caller;
+        Ok(store::paid_orders_of_guide(&app.db, operator.tenant, operator.account_id, &self.tasks).await?)
+    }
+
+    /// Every order is compared, whatever was found before it, and a locked one like the others: two orders of one code
+    /// must not become one because somebody guessed at the other.
+    async fn matches(&self, orders: Vec<(OrderNo, OrderRow)>) -> Result<Vec<Match>, ApiError> {
+        let Caller { app, operator, limits, .. } = &self.caller;
+        let keys: Vec<_> = orders.iter().map(|(_, order)| app.code_key(operator.tenant, order.id)).collect();
+        let rules = &limits.rules;
+        let seen = limits.ask(app.codes.look_at_all(&keys, rules.grace > 0, rules.lock())).await?;
+        let mut matches = Vec::new();
+        for (((order_no, order), key), codes) in orders.into_iter().zip(keys).zip(seen) {
+            if is_alive(&codes, &self.code) {
+                matches.push(Match { order_no, order, key, locked: codes.locked });
+            }
+        }
+        Ok(matches)
+    }
+
+    /// No order has this code: this attempt's own success that came in between; 2002 where one of the orders that were
+    /// looked at was redeemed in this very moment, for its code went with it; or 2003.
+    async fn explain_no_match(&self, looked_at: &[i64]) -> Result<Consumed, ApiError> {
+        if let Some(replay) = self.replay().await? {
+            return Ok(replay);
+        }
+        let Caller { app, operator, limits, .. } = &self.caller;
+        let still: HashSet<_> = self.paid_orders().await?.into_iter().map(|(_, order)| order.id).collect();
+        for gone in looked_at.iter().filter(|id| !still.contains(id)) {
+            if store::status(&app.db, operator.tenant, *gone).await?.0 != OrderStatus::Paid {
+                return Err(self.caller.refuse_not_paid(*gone).await?);
+            }
+        }
+        limits.count_failure(true).await;
+        Err(ErrorCode::VerifyCodeInvalid.into())
     }
 }
 
-fn candidates(matches: &[((OrderNo, OrderRow), crate::codes::CodeKey)]) -> Candidates {
-    let candidate = |((order_no, order), _): &((OrderNo, OrderRow), _)| Candidate {
+fn candidates(matches: &[Match]) -> Candidates {
+    let candidate = |Match { order_no, order, .. }: &Match| Candidate {
         order_no: order_no.clone(),
         visitor_name: masked(&order.visitor_name),
         party_size: order.party_size,

@@ -2,28 +2,34 @@
 
 use super::store::{self, Operator};
 use crate::app::App;
-use crate::codes::{AttemptId, CodesResult, Place, WindowKey};
+use crate::codes::{AttemptId, CodesAway, CodesResult, Place, WindowKey};
 use crate::http::error::ApiError;
 use crate::ops::alerts;
 use crate::settings::Rules;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 use wire::ErrorCode;
 use wire::api::AlertKind;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
+/// What an attempt may wait for the code store in all, in multiples of one use's limit: with the default, an answer comes
+/// within two seconds.
+const USES: u32 = 2;
 const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 
 /// The limits as one attempt meets them.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Limits {
     app: App,
     operator: Operator,
     address: Option<IpAddr>,
     pub(super) attempt: AttemptId,
     pub(super) rules: Arc<Rules>,
+    /// What this attempt may still wait for the code store in all; nothing once a use has failed.
+    patience: Mutex<Duration>,
 }
 
 /// Whether an attempt's place is given back.
@@ -52,7 +58,24 @@ impl Limits {
     pub(super) async fn of(app: &App, operator: &Operator, address: Option<IpAddr>) -> Result<Self, ApiError> {
         let rules = app.rules(operator.tenant).await?;
         let attempt = AttemptId::new(uuid::Uuid::new_v4().simple().to_string());
-        Ok(Self { app: app.clone(), operator: operator.clone(), address, attempt, rules })
+        let patience = Mutex::new(USES * Duration::from_millis(app.config.code_store.timeout_ms.into()));
+        Ok(Self { app: app.clone(), operator: operator.clone(), address, attempt, rules, patience })
+    }
+
+    /// Asks the code store. All that one attempt asks has one limit over it: a store that is slow every time, or hangs in
+    /// the middle, holds nobody up for longer.
+    pub(super) async fn ask<T>(&self, question: impl Future<Output = CodesResult<T>>) -> CodesResult<T> {
+        let patience = *self.patience.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = Instant::now();
+        let answer = tokio::time::timeout(patience, question).await;
+        let answer = answer.unwrap_or_else(|_| Err(CodesAway("no time is left for it in this attempt".to_owned())));
+        let left = if answer.is_ok() { patience.saturating_sub(asked.elapsed()) } else { Duration::ZERO };
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = left;
+        answer
+    }
+
+    fn is_out_of_patience(&self) -> bool {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner).is_zero()
     }
 
     fn window(&self, what: &str, whom: impl std::fmt::Display) -> WindowKey {
@@ -74,7 +97,8 @@ impl Limits {
             return Ok(());
         }
         let frozen = store::is_frozen(&self.app.db, self.operator.tenant, self.operator.account_id).await?;
-        if frozen || self.app.codes.held(&freeze_window(&self.app, &self.operator)).await?.is_some() {
+        let window = freeze_window(&self.app, &self.operator);
+        if frozen || self.ask(self.app.codes.held(&window)).await?.is_some() {
             return Err(ErrorCode::OperatorFrozen.into());
         }
         Ok(())
@@ -85,15 +109,18 @@ impl Limits {
     pub(super) async fn within<T>(&self, work: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
         let places = self.places();
         for (n, (window, limit)) in places.iter().enumerate() {
-            if let Place::Full(wait) = self.app.codes.take(window, &self.attempt, *limit, MINUTE).await? {
-                // The other window was not to blame.
-                self.give_back(&places[..n]).await;
+            let taken = self.ask(self.app.codes.take(window, &self.attempt, *limit, MINUTE)).await;
+            if !matches!(taken, Ok(Place::Taken)) {
+                // The other window was not to blame; and a store that did not answer may have taken this one.
+                self.give_back(places[..=n].iter().map(|(window, _)| window)).await;
+            }
+            if let Place::Full(wait) = taken? {
                 return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, wait));
             }
         }
         let result = work.await;
         if fate(&result) == Fate::GivenBack && !self.rules.count_all {
-            self.give_back(&places).await;
+            self.give_back(places.iter().map(|(window, _)| window)).await;
         }
         result
     }
@@ -103,22 +130,34 @@ impl Limits {
         &self,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
-        let place = [(self.window("by-code", self.operator.account_id), self.rules.by_code)];
-        if let Place::Full(wait) = self.app.codes.take(&place[0].0, &self.attempt, place[0].1, TEN_MINUTES).await? {
-            return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, wait));
-        }
-        let result = work.await;
+        let window = self.window("by-code", self.operator.account_id);
+        let taken = self.ask(self.app.codes.take(&window, &self.attempt, self.rules.by_code, TEN_MINUTES)).await;
+        let result = match taken {
+            Ok(Place::Taken) => work.await,
+            Ok(Place::Full(wait)) => return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, wait)),
+            Err(away) => Err(away.into()),
+        };
         if fate(&result) == Fate::GivenBack {
-            self.give_back(&place).await;
+            self.give_back([&window].into_iter()).await;
         }
         result
     }
 
-    async fn give_back(&self, places: &[(WindowKey, u32)]) {
-        for (window, _) in places {
-            if let Err(error) = self.app.codes.give_back(window, &self.attempt).await {
-                tracing::warn!(%error, "a place could not be given back; it comes back by itself");
+    /// Waits for it where the store answers. Where it does not, the answer must not wait for a place to be given back.
+    async fn give_back(&self, windows: impl Iterator<Item = &WindowKey>) {
+        let each = windows.cloned().map(|window| {
+            let (app, attempt) = (self.app.clone(), self.attempt.clone());
+            async move {
+                if let Err(error) = app.codes.give_back(&window, &attempt).await {
+                    tracing::warn!(%error, "a place could not be given back; it comes back by itself");
+                }
             }
+        });
+        let all = futures::future::join_all(each.collect::<Vec<_>>());
+        if self.is_out_of_patience() {
+            self.app.tasks.spawn(all);
+        } else {
+            all.await;
         }
     }
 
@@ -134,19 +173,22 @@ impl Limits {
         let (codes, tenant) = (&self.app.codes, self.operator.tenant);
         if self.operator.is_guide() {
             let window = freeze_window(&self.app, &self.operator);
-            if codes.count(&window, &self.attempt, self.rules.freeze, TEN_MINUTES, HALF_AN_HOUR).await? {
+            let counted = codes.count(&window, &self.attempt, self.rules.freeze, TEN_MINUTES, HALF_AN_HOUR);
+            if self.ask(counted).await? {
                 alerts::raise(&self.app, tenant, AlertKind::GuideFrozen, Some(self.operator.account_id)).await;
             }
         } else {
             // Admins are alerted, never frozen.
             let window = self.window("admin-failed", self.operator.account_id);
-            if codes.count(&window, &self.attempt, self.rules.freeze, TEN_MINUTES, HALF_AN_HOUR).await? {
+            let counted = codes.count(&window, &self.attempt, self.rules.freeze, TEN_MINUTES, HALF_AN_HOUR);
+            if self.ask(counted).await? {
                 alerts::raise(&self.app, tenant, AlertKind::AdminFailures, Some(self.operator.account_id)).await;
             }
         }
         if wrong_code {
             let window = self.window("failed", "all");
-            if codes.count(&window, &self.attempt, self.rules.consume_failures, TEN_MINUTES, TEN_MINUTES).await? {
+            let most = self.rules.consume_failures;
+            if self.ask(codes.count(&window, &self.attempt, most, TEN_MINUTES, TEN_MINUTES)).await? {
                 alerts::raise(&self.app, tenant, AlertKind::ConsumeFailures, None).await;
             }
         }

@@ -1,6 +1,7 @@
 //! Verify codes and redemption: the one way in which a paid order is used up, once.
 
 mod by_code;
+mod caller;
 mod compensate;
 mod issue;
 mod limits;

@@ -1,23 +1,18 @@
 //! `POST …/consume`: redeem an order with the code that its holder shows. Every guard, in order.
 
-use super::limits::Limits;
-use super::store::{self, Operator, OrderRow, RefusalRow};
+use super::caller::Caller;
+use super::store::{self, Operator, OrderRow};
 use crate::app::App;
 use crate::codes::{CodeKey, OrderCodes, Verdict};
-use crate::db::DbError;
+use crate::db::{DbError, transact};
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Body, ClientAddress, order_no, request_id, verify_code};
 use crate::http::session::{Admin, Guide};
 use crate::text::Text;
 use axum::extract::State;
-use std::time::Duration;
 use subtle::ConstantTimeEq;
-use tracing::Instrument;
-use wire::api::{Consume, ConsumeRequest, Consumed, OrderState, OrderStatus};
-use wire::{Envelope, ErrorCode, VerifyCode};
-
-/// No transaction lasts longer: the feed of the audit waits for none.
-const TRANSACTION_LIMIT: Duration = Duration::from_secs(5);
+use wire::api::{Consume, ConsumeRequest, Consumed, OrderStatus};
+use wire::{Envelope, ErrorCode, OrderNo, VerifyCode};
 
 /// A guide redeems an order of their tasks.
 #[utoipa::path(post, path = "/app-api/team/guide-task/booking/consume", tag = "guide", request_body = ConsumeRequest,
@@ -49,12 +44,10 @@ async fn consume(
     ClientAddress(address): ClientAddress,
     request: ConsumeRequest,
 ) -> ApiResult<Consumed> {
-    let consume = check_format(&request)?;
-    let limits = Limits::of(&app, &operator, address).await?;
-    let attempt = Attempt { operator, address: address.map(|a| a.to_string()), consume, limits, app: app.clone() };
-    // On a task of its own, so that a caller who hangs up cannot stop it between the commit and the code's deletion.
-    let redeemed = app.tasks.spawn(async move { attempt.redeem().await }.in_current_span()).await;
-    redeemed.map_err(|_| ApiError::from(ErrorCode::Internal))?.map(Answer)
+    let Consume { order_no, verify_code, request_id, entry } = check_format(&request)?;
+    let caller = Caller::new(app.clone(), operator, address, request_id, entry).await?;
+    let work = async move { Attempt { caller: &caller, order_no, verify_code: &verify_code }.redeem().await };
+    app.see_through(work).await.map(Answer)
 }
 
 fn check_format(request: &ConsumeRequest) -> Result<Consume, ApiError> {
@@ -67,15 +60,13 @@ fn check_format(request: &ConsumeRequest) -> Result<Consume, ApiError> {
 }
 
 /// One attempt of one operator.
-pub(super) struct Attempt {
-    pub(super) app: App,
-    pub(super) operator: Operator,
-    pub(super) address: Option<String>,
-    pub(super) consume: Consume,
-    pub(super) limits: Limits,
+pub(super) struct Attempt<'a> {
+    pub(super) caller: &'a Caller,
+    pub(super) order_no: OrderNo,
+    pub(super) verify_code: &'a VerifyCode,
 }
 
-impl Attempt {
+impl Attempt<'_> {
     /// Redeems, or says why not. The order of checks is the contract's; each has its own answer:
     ///
     /// 1. session and role, 2. format: done before this;
@@ -88,60 +79,68 @@ impl Attempt {
     /// 9. verify code: 2004 without the store, 2003 where it is absent, wrong or expired;
     /// 10. conditional update and audit row in one transaction: no row changed is a replay or 2002;
     /// 11. deletion of the code, which can fail and changes nothing.
-    pub(super) async fn redeem(&self) -> Result<Consumed, ApiError> {
+    async fn redeem(&self) -> Result<Consumed, ApiError> {
         if let Some(replay) = self.replay().await? {
             return Ok(replay);
         }
-        let result = match self.limits.refuse_frozen().await {
-            Ok(()) => self.limits.within(self.redeem_within_limits()).await,
+        let limits = &self.caller.limits;
+        let result = match limits.refuse_frozen().await {
+            Ok(()) => limits.within(self.redeem_within_limits()).await,
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = &result
             && matches!(refusal.code(), ErrorCode::OperatorFrozen | ErrorCode::ConsumeTooFrequent)
         {
-            self.note_limit(refusal.code()).await;
+            let order = store::order_in_reach(&self.caller.app.db, &self.caller.operator, &self.order_no).await;
+            self.caller.note_limit(order.ok().flatten().map(|order| order.id), refusal.code()).await;
         }
         result
     }
 
     async fn redeem_within_limits(&self) -> Result<Consumed, ApiError> {
-        let Some(order) = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no).await? else {
-            self.limits.count_failure(false).await;
+        let Caller { app, operator, limits, .. } = self.caller;
+        let Some(order) = store::order_in_reach(&app.db, operator, &self.order_no).await? else {
+            limits.count_failure(false).await;
             return Err(ErrorCode::BookingOrderNotExists.into());
         };
         if order.status != OrderStatus::Paid {
             return self.explain_not_paid(&order).await;
         }
-        let rules = &self.limits.rules;
-        let key = self.app.code_key(self.operator.tenant, order.id);
-        let codes = self.app.codes.look(&key, rules.grace > 0, rules.lock()).await?;
+        let rules = &limits.rules;
+        let key = app.code_key(operator.tenant, order.id);
+        let codes = limits.ask(app.codes.look(&key, rules.grace > 0, rules.lock())).await?;
         if let Some(left) = codes.locked {
             return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, left));
         }
-        let right = is_alive(&codes, &self.consume.verify_code);
+        let right = is_alive(&codes, self.verify_code);
         if !right {
             // The winner of a race has deleted the code: who comes second is told so, and it counts as no failure.
-            let (status, _) = store::status(&self.app.db, self.operator.tenant, order.id).await?;
+            let (status, _) = store::status(&app.db, operator.tenant, order.id).await?;
             if status != OrderStatus::Paid {
                 return self.explain_not_paid(&order).await;
             }
         }
-        // However many codes were compared at once, no more than the rule's are answered.
-        match self.app.codes.settle(&key, &self.limits.attempt, right, rules.lock()).await? {
-            Verdict::Locked(left) => return Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, left)),
-            Verdict::Open if !right => {
-                self.note_refusal(&order, OrderStatus::Paid, ErrorCode::VerifyCodeInvalid).await;
-                self.limits.count_failure(true).await;
-                return Err(ErrorCode::VerifyCodeInvalid.into());
-            }
-            Verdict::Open => {}
+        self.settle(&key, right).await?;
+        if !right {
+            self.caller.note_refusal(order.id, OrderStatus::Paid, ErrorCode::VerifyCodeInvalid).await;
+            limits.count_failure(true).await;
+            return Err(ErrorCode::VerifyCodeInvalid.into());
         }
         self.finish(&order, &key).await
     }
 
+    /// 2005 where the order is locked by now: however many codes were compared at once, no more than the rule's are answered.
+    pub(super) async fn settle(&self, key: &CodeKey, right: bool) -> Result<(), ApiError> {
+        let Caller { app, limits, .. } = self.caller;
+        match limits.ask(app.codes.settle(key, &limits.attempt, right, limits.rules.lock())).await? {
+            Verdict::Open => Ok(()),
+            Verdict::Locked(left) => Err(ApiError::retry_after(ErrorCode::ConsumeTooFrequent, left)),
+        }
+    }
+
     /// The code was right: commits, and deletes it.
     pub(super) async fn finish(&self, order: &OrderRow, key: &CodeKey) -> Result<Consumed, ApiError> {
-        match self.commit(order).await? {
+        match transact(|| self.commit(order)).await? {
             Some(consumed) => {
                 self.delete_code(key, order).await;
                 Ok(consumed)
@@ -152,42 +151,31 @@ impl Attempt {
 
     /// The success that this request id had; 1409 where the id belongs to another order or to a redemption since reversed.
     async fn replay(&self) -> Result<Option<Consumed>, ApiError> {
-        let Some(request_id) = &self.consume.request_id else { return Ok(None) };
-        let Some(claim) = store::claim(&self.app.db, &self.operator, request_id).await? else { return Ok(None) };
-        if claim.standing && claim.consumed.order_no == self.consume.order_no {
+        let Some(claim) = self.caller.claim().await? else { return Ok(None) };
+        if claim.standing && claim.consumed.order_no == self.order_no {
             return Ok(Some(claim.consumed));
         }
-        if let Some(order) = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no).await? {
-            self.note_refusal(&order, order.status, ErrorCode::Conflict).await;
+        let Caller { app, operator, .. } = self.caller;
+        if let Some(order) = store::order_in_reach(&app.db, operator, &self.order_no).await? {
+            self.caller.note_refusal(order.id, order.status, ErrorCode::Conflict).await;
         }
         Err(ApiError::conflict(Text::RequestIdTaken))
     }
 
-    /// The final word. Two transactions that stood in each other's way are tried once more: one of them was undone.
-    async fn commit(&self, order: &OrderRow) -> Result<Option<Consumed>, ApiError> {
-        let first = tokio::time::timeout(TRANSACTION_LIMIT, self.commit_once(order)).await;
-        match first.unwrap_or_else(|_| Err(DbError::TooSlow)) {
-            Err(DbError::Deadlock) => {
-                let again = tokio::time::timeout(TRANSACTION_LIMIT, self.commit_once(order)).await;
-                Ok(again.unwrap_or_else(|_| Err(DbError::TooSlow))?)
-            }
-            done => Ok(done?),
-        }
-    }
-
-    /// One conditional update and its audit row in one transaction. `None` where somebody else was first.
-    async fn commit_once(&self, order: &OrderRow) -> Result<Option<Consumed>, DbError> {
-        let now = self.app.clock.now_ms();
-        let mut tx = self.app.db.begin().await?;
-        if !store::mark_consumed(&mut tx, self.operator.tenant, order.id, now).await? {
+    /// The final word: one conditional update and its audit row in one transaction. `None` where somebody else was first.
+    async fn commit(&self, order: &OrderRow) -> Result<Option<Consumed>, DbError> {
+        let Caller { app, operator, .. } = self.caller;
+        let mut tx = app.db.begin().await?;
+        let now = app.clock.now_ms();
+        if !store::mark_consumed(&mut tx, operator.tenant, order.id, now).await? {
             return Ok(None);
         }
         let row = store::SuccessRow {
-            operator: &self.operator,
+            operator,
             order_id: order.id,
-            request_id: self.consume.request_id.as_ref(),
-            entry: self.consume.entry,
-            address: self.address.as_deref(),
+            request_id: self.caller.request_id.as_ref(),
+            entry: self.caller.entry,
+            address: self.caller.address.as_deref(),
             at: now,
         };
         match store::insert_success(&mut tx, &row).await {
@@ -198,9 +186,9 @@ impl Attempt {
         }
         // A commit that fails may have happened all the same: 1503, and the request id finds out.
         tx.commit().await?;
-        tracing::info!(order.id = order.id, operator.id = self.operator.account_id, "redeemed");
+        tracing::info!(order.id = order.id, operator.id = operator.account_id, "redeemed");
         Ok(Some(Consumed {
-            order_no: self.consume.order_no.clone(),
+            order_no: self.order_no.clone(),
             status: OrderStatus::Consumed,
             consumed_at: now,
             visitor_name: order.visitor_name.clone(),
@@ -216,51 +204,13 @@ impl Attempt {
         if let Some(replay) = self.replay().await? {
             return Ok(replay);
         }
-        let (status, consumed_at) = store::status(&self.app.db, self.operator.tenant, order.id).await?;
-        let standing = store::standing(&self.app.db, self.operator.tenant, order.id).await?;
-        let (consumed_by, device) = standing.map_or((None, None), |s| (s.operator_name, s.device_name));
-        self.note_refusal(order, status, ErrorCode::StatusNotAllowConsume).await;
-        Err(ApiError::not_paid(OrderState {
-            status,
-            consumed_at,
-            consumed_by: Some(consumed_by),
-            device: Some(device),
-        }))
-    }
-
-    /// A limit or a frozen operator: one row an operator and minute, with the order if it is in reach.
-    async fn note_limit(&self, result: ErrorCode) {
-        let now = self.app.clock.now_ms();
-        let order = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no).await;
-        let order_id = order.ok().flatten().map(|order| order.id);
-        let noted =
-            store::insert_limited(&self.app.db, &self.operator, order_id, self.address.as_deref(), result, now).await;
-        if let Err(error) = noted {
-            tracing::error!(%error, "a refusal could not be written into the audit");
-        }
-    }
-
-    /// Writes a refusal into the audit. Should that fail, the refusal stands all the same.
-    async fn note_refusal(&self, order: &OrderRow, status: OrderStatus, result: ErrorCode) {
-        let row = RefusalRow {
-            operator: &self.operator,
-            order_id: order.id,
-            request_id: self.consume.request_id.as_ref(),
-            entry: self.consume.entry,
-            address: self.address.as_deref(),
-            status,
-            result,
-            at: self.app.clock.now_ms(),
-        };
-        tracing::info!(order.id = order.id, operator.id = self.operator.account_id, result = result.code(), "refused");
-        if let Err(error) = store::insert_refusal(&self.app.db, &row).await {
-            tracing::error!(order.id = order.id, %error, "a refusal could not be written into the audit");
-        }
+        Err(self.caller.refuse_not_paid(order.id).await?)
     }
 
     /// The code has done its work. A code that stays cannot redeem again, and runs out by itself.
     async fn delete_code(&self, key: &CodeKey, order: &OrderRow) {
-        if let Err(error) = self.app.codes.retire(key, &self.consume.verify_code).await {
+        let Caller { app, limits, .. } = self.caller;
+        if let Err(error) = limits.ask(app.codes.retire(key, self.verify_code)).await {
             tracing::warn!(order.id = order.id, %error, "a used code could not be deleted; it runs out by itself");
         }
     }

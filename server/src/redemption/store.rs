@@ -1,6 +1,7 @@
 //! Redemptions in the database: lookups by who may see, the conditional update, the audit.
 
 use crate::accounts::session::Session;
+use crate::clock::Clock;
 use crate::db::{Db, DbError, Tx};
 use sqlx::any::AnyRow;
 use sqlx::{Any, QueryBuilder, Row};
@@ -280,11 +281,12 @@ pub(crate) struct RefusalRow<'a> {
     pub(crate) address: Option<&'a str>,
     pub(crate) status: OrderStatus,
     pub(crate) result: ErrorCode,
-    pub(crate) at: i64,
 }
 
-pub(crate) async fn insert_refusal(db: &Db, row: &RefusalRow<'_>) -> Result<(), DbError> {
+pub(crate) async fn insert_refusal(db: &Db, clock: &dyn Clock, row: &RefusalRow<'_>) -> Result<(), DbError> {
+    // The time is taken when the turn to write has come: the audit's feed relies on a row's time being close to its commit.
     let mut tx = db.begin().await?;
+    let now = clock.now_ms();
     sqlx::query(
         "INSERT INTO redemption (tenant_id, order_id, request_id, operator_id, operator_type, entry, address,
             status_before, status_after, result, at)
@@ -300,7 +302,7 @@ pub(crate) async fn insert_refusal(db: &Db, row: &RefusalRow<'_>) -> Result<(), 
     .bind(row.status.as_str())
     .bind(row.status.as_str())
     .bind(row.result.code())
-    .bind(row.at)
+    .bind(now)
     .execute(&mut *tx)
     .await?;
     Ok(tx.commit().await?)
@@ -309,13 +311,14 @@ pub(crate) async fn insert_refusal(db: &Db, row: &RefusalRow<'_>) -> Result<(), 
 /// The audit row of a refusal before the order was looked at: one an operator, result and minute.
 pub(crate) async fn insert_limited(
     db: &Db,
+    clock: &dyn Clock,
     operator: &Operator,
     order_id: Option<i64>,
     address: Option<&str>,
     result: ErrorCode,
-    now: i64,
 ) -> Result<(), DbError> {
     let mut tx = db.begin().await?;
+    let now = clock.now_ms();
     let inserted = sqlx::query(
         "INSERT INTO redemption (tenant_id, order_id, operator_id, operator_type, address, result, at, limited_minute)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
