@@ -250,9 +250,9 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("the settings file {0} cannot be read: {1}")]
     Unreadable(PathBuf, std::io::Error),
-    /// The file is no TOML.
-    #[error("the settings file {0} is not valid TOML: {1}")]
-    NotToml(PathBuf, toml::de::Error),
+    /// The file is no TOML. The line is told by its number alone: it may hold a password.
+    #[error("the settings file {0} is not valid TOML, line {1}: {2}")]
+    NotToml(PathBuf, usize, String),
     /// A key is unknown or its value is ill-typed.
     #[error("setting `{key}`: {reason}")]
     Key {
@@ -301,10 +301,13 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut table = match file {
             None => toml::Table::new(),
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|e| ConfigError::Unreadable(path.to_owned(), e))?
-                .parse()
-                .map_err(|e| ConfigError::NotToml(path.to_owned(), e))?,
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|e| ConfigError::Unreadable(path.to_owned(), e))?;
+                text.parse().map_err(|error: toml::de::Error| {
+                    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+                    ConfigError::NotToml(path.to_owned(), before.matches('\n').count() + 1, error.message().to_owned())
+                })?
+            }
         };
         for (name, value) in environment {
             let Some(path) = name.strip_prefix(PREFIX) else { continue };
@@ -518,6 +521,12 @@ mod tests {
             let error = load(text, &[]).unwrap_err();
             assert!(error.contains(key), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_line_that_is_no_toml_is_named_and_not_quoted() {
+        let error = load("listen = \"127.0.0.1:1\"\n[code_store]\nurl = redis://:hunter2@h", &[]).unwrap_err();
+        assert!(error.contains("line 3") && !error.contains("hunter2"), "{error}");
     }
 
     #[test]

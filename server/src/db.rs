@@ -66,6 +66,8 @@ impl From<sqlx::Error> for DbError {
             sqlx::Error::Database(inner) if inner.is_foreign_key_violation() || inner.is_check_violation() => {
                 Self::Bug(error)
             }
+            // SQLSTATE 22 and 42: a value that does not fit its column, a statement that is none.
+            sqlx::Error::Database(inner) if inner.code().is_some_and(|code| is_our_fault(&code)) => Self::Bug(error),
             sqlx::Error::ColumnNotFound(_)
             | sqlx::Error::ColumnDecode { .. }
             | sqlx::Error::ColumnIndexOutOfBounds { .. }
@@ -76,6 +78,10 @@ impl From<sqlx::Error> for DbError {
             _ => Self::Away(error),
         }
     }
+}
+
+fn is_our_fault(sqlstate: &str) -> bool {
+    sqlstate.len() == 5 && (sqlstate.starts_with("22") || sqlstate.starts_with("42"))
 }
 
 impl Db {
@@ -145,18 +151,21 @@ impl Db {
     }
 
     /// Under a lock of the database server's, for several servers may start at once. sqlx's own lock asks MariaDB to wait
-    /// for ever in a way that MariaDB takes for "not at all".
+    /// for ever in a way that MariaDB takes for "not at all". Its name must not be longer than 64 characters.
     async fn migrate_mysql(&self) -> anyhow::Result<()> {
         let mut connection = self.write.acquire().await?;
         let seconds = i64::try_from(MIGRATION_LIMIT.as_secs()).unwrap_or(i64::MAX);
-        let locked: Option<i64> = sqlx::query_scalar("SELECT GET_LOCK(CONCAT('guidepost-migrate:', DATABASE()), ?)")
-            .bind(seconds)
-            .fetch_one(&mut *connection)
-            .await?;
+        let locked: Option<i64> =
+            sqlx::query_scalar("SELECT GET_LOCK(CONCAT('guidepost-migrate:', MD5(DATABASE())), ?)")
+                .bind(seconds)
+                .fetch_one(&mut *connection)
+                .await?;
         anyhow::ensure!(locked == Some(1), "another server's migration does not end");
         let mut migrator = sqlx::migrate!("./migrations/mysql");
         let migrated = migrator.set_locking(false).run(&mut *connection).await;
-        sqlx::query("SELECT RELEASE_LOCK(CONCAT('guidepost-migrate:', DATABASE()))").execute(&mut *connection).await?;
+        sqlx::query("SELECT RELEASE_LOCK(CONCAT('guidepost-migrate:', MD5(DATABASE())))")
+            .execute(&mut *connection)
+            .await?;
         Ok(migrated?)
     }
 

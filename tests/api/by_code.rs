@@ -113,3 +113,53 @@ async fn a_repeat_is_known_by_its_request_id(stores: Stores) {
     assert_eq!(guide.post(path, &body).await.ok()["replayed"], true);
     assert_eq!(venue.results("BK1").await, [0]);
 }
+
+/// Two orders with one code are two, even if somebody has locked one of them by guessing.
+#[apply(every_store)]
+async fn a_locked_order_is_a_candidate_like_the_others(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    venue.random.next([483_921, 483_921]);
+    venue.paid_order_with_code("BK1").await;
+    venue.paid_order_with_code("BK2").await;
+    let guide = venue.guide().await;
+    for _ in 0..5 {
+        guide.redeem("BK1", "100000").await.refused(422, 2003);
+    }
+    let data = by_code(&guide, "483921").await.refused(409, 2006);
+    assert_eq!(data["candidates"].as_array().unwrap().len(), 2);
+    assert_eq!((venue.status("BK1").await, venue.status("BK2").await), ("paid".to_owned(), "paid".to_owned()));
+    assert_eq!(venue.results("BK2").await, [2006]);
+    guide.redeem("BK1", "483921").await.refused(429, 2005);
+    guide.redeem("BK2", "483921").await.ok();
+}
+
+/// A hand that taps several times: all answers are the one success, however far each had got when the first committed.
+#[apply(every_store)]
+async fn the_same_digits_several_times_at_once_are_one_success(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    let guide = venue.guide().await;
+    for n in 0..10 {
+        let order_no = format!("BK{n}");
+        let body = json!({"verifyCode": venue.paid_order_with_code(&order_no).await, "requestId": order_no});
+        let taps = (0..4).map(|_| guide.post("/app-api/team/guide-task/booking/consume-by-code", &body));
+        let answers = futures::future::join_all(taps).await;
+        let first = answers.into_iter().filter(|answer| answer.ok()["replayed"] == false).count();
+        assert_eq!((first, venue.results(&order_no).await), (1, vec![0]));
+    }
+}
+
+#[apply(every_store)]
+async fn a_lock_and_a_limit_are_in_the_audit(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    let guide = venue.guide().await;
+    let code = venue.paid_order_with_code("BK1").await;
+    for _ in 0..5 {
+        guide.redeem("BK1", "100000").await.refused(422, 2003);
+    }
+    by_code(&guide, &code).await.refused(429, 2005);
+    assert_eq!(venue.results("BK1").await, [2003, 2003, 2003, 2003, 2003, 2005]);
+    venue.admin().await.post("/admin-api/guides/1/freeze", &json!({})).await.ok();
+    by_code(&guide, &code).await.refused(403, 2007);
+    by_code(&guide, &code).await.refused(403, 2007);
+    assert_eq!(venue.count("SELECT COUNT(*) FROM redemption WHERE result = 2007").await, 1);
+}

@@ -237,3 +237,20 @@ async fn a_database_that_stops_in_the_middle_costs_no_code() {
     }
     guide.redeem("BK1", &code).await.refused(409, 2002);
 }
+
+/// The old owner may hold a live code: without the code store an order does not change hands.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_redis_an_order_does_not_change_hands() {
+    let redis = start_redis(&[]);
+    let venue = venue_on(format!("redis://127.0.0.1:{}", redis.port)).await;
+    venue.paid_order_with_code("BK1").await;
+    redis.kill();
+    let other = Order::paid().with("mobile", "13800000002").body;
+    venue.machine().put("/open-api/orders/BK1", &other).await.refused(503, 2004);
+    assert_eq!(venue.count("SELECT COUNT(DISTINCT account_id) FROM booking_order").await, 1);
+    let account =
+        "SELECT COUNT(*) FROM booking_order o JOIN account a ON a.id = o.account_id WHERE a.mobile = '+8613800000001'";
+    assert_eq!(venue.count(account).await, 1);
+    // What takes nothing from the old owner goes on.
+    venue.put_order("BK1", &Order::paid().with("partySize", 5)).await;
+}

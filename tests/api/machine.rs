@@ -142,3 +142,26 @@ async fn a_machine_needs_a_key_and_a_key_opens_nothing_else(stores: Stores) {
     venue.guide().await.post("/open-api/guides", &body).await.refused(401, 1401);
     venue.machine().get("/app-api/team/guide-task/list").await.refused(401, 1401);
 }
+
+/// Whoever finds that another was first looks again, and changes what it wanted to make.
+#[apply(every_store)]
+async fn first_puts_of_one_thing_at_once_all_succeed(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    let machine = venue.machine();
+    for n in 0..5 {
+        let order = |party: i64| Order::paid().with("partySize", party).with("mobile", format!("1370000000{n}")).body;
+        let puts = (1..=8).map(|party| {
+            let (path, body) = (format!("/open-api/orders/NEW{n}"), order(party));
+            async move { machine.put(&path, &body).await.ok() }
+        });
+        futures::future::join_all(puts).await;
+        let task =
+            json!({"title": "x", "venue": "y", "startsAt": START, "endsAt": START, "guideMobiles": ["13900000001"]});
+        let puts = (0..8).map(|_| async { machine.put(&format!("/open-api/tasks/NEW{n}"), &task).await.ok() });
+        futures::future::join_all(puts).await;
+        let guide = json!({"mobile": format!("1360000000{n}"), "name": "x"});
+        let posts = (0..8).map(|_| async { machine.post("/open-api/guides", &guide).await.ok() });
+        futures::future::join_all(posts).await;
+    }
+    assert_eq!(venue.count("SELECT COUNT(*) FROM booking_order").await, 5);
+}

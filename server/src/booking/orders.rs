@@ -95,6 +95,15 @@ async fn put_once(app: &App, tenant: TenantId, order: &NewOrder) -> Result<Resul
         tx.commit().await?;
         return Ok(Ok(id));
     };
+    let key = app.code_key(tenant, old.id);
+    let changes_hands = old.visitor != visitor;
+    // The code in the old owner's hands would redeem the new owner's order, so without the code store nothing is changed.
+    if changes_hands
+        && old.status == OrderStatus::Paid
+        && let Err(away) = app.codes.delete(&key).await
+    {
+        return Ok(Err(away.into()));
+    }
     let legal = old.status == order.status || old.status.may_become(order.status);
     let task_id = named_task.unwrap_or(old.task_id);
     // Conditional on the status all the same: whoever redeems in between wins.
@@ -104,11 +113,11 @@ async fn put_once(app: &App, tenant: TenantId, order: &NewOrder) -> Result<Resul
     }
     let committed = tx.commit().await;
     let left_paid = old.status == OrderStatus::Paid && order.status != OrderStatus::Paid;
-    if left_paid || old.visitor != visitor {
-        let key = app.code_key(tenant, old.id);
-        if let Err(error) = app.codes.delete(&key).await {
-            tracing::warn!(order.id = old.id, %error, "a verify code could not be deleted; it runs out by itself");
-        }
+    // Once more where it changed hands: until the commit the old owner could ask for another.
+    if (left_paid || changes_hands)
+        && let Err(error) = app.codes.delete(&key).await
+    {
+        tracing::warn!(order.id = old.id, %error, "a verify code could not be deleted; it runs out by itself");
     }
     // A commit that failed may have happened all the same, so the code went either way.
     committed?;

@@ -14,7 +14,7 @@ use futures::future::{BoxFuture, Shared};
 use redis::aio::MultiplexedConnection;
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisError,
@@ -107,15 +107,18 @@ redis.call('PEXPIRE', KEYS[1], span)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - span)
 return {1, 0}";
 
-/// Counts into a sliding window; says whether this one reached the limit and set the hold.
+/// Counts into a sliding window; says whether this one reached the limit and set the hold, and says so again if it is run
+/// twice.
 const COUNT: &str = "
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-if redis.call('ZADD', KEYS[1], 'NX', now, ARGV[1]) == 0 then return 0 end
+if redis.call('ZADD', KEYS[1], 'NX', now, ARGV[1]) == 0 then
+  return redis.call('GET', KEYS[2]) == ARGV[1] and 1 or 0
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[3])
 if redis.call('ZCARD', KEYS[1]) < tonumber(ARGV[2]) then return 0 end
-return redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[4]) and 1 or 0";
+return redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[4]) and 1 or 0";
 
 /// A Redis address; it may hold a password, so `Debug` shows none of it.
 #[derive(Clone)]
@@ -451,12 +454,31 @@ fn eval(script: &str, keys: &[&str], arguments: &[&str]) -> Cmd {
     command
 }
 
-/// A Redis that evicts would lose counts at its own choice. Of a cluster one node is asked; its nodes are set up alike.
+/// A Redis that evicts would lose counts at its own choice.
 async fn refuse_eviction(connection: &mut Connection) -> CodesResult<()> {
-    let info = info(connection, "memory").await?;
-    match line_of(&info, "maxmemory_policy:") {
-        Some("noeviction") | None => Ok(()),
-        Some(policy) => Err(CodesAway(format!("{EVICTS} (maxmemory-policy {policy}); set it to noeviction"))),
+    for info in memory_of_masters(connection).await? {
+        match line_of(&info, "maxmemory_policy:") {
+            Some("noeviction") | None => {}
+            Some(policy) => {
+                return Err(CodesAway(format!("{EVICTS} (maxmemory-policy {policy}); set it to noeviction")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What every node that holds keys says of its memory.
+async fn memory_of_masters(connection: &mut Connection) -> CodesResult<Vec<String>> {
+    match connection {
+        Connection::Node(_) => Ok(vec![info(connection, "memory").await?]),
+        Connection::Cluster(cluster) => {
+            let mut command = redis::cmd("INFO");
+            command.arg("memory");
+            let route = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+            let value = cluster.route_command(command, route).await?;
+            let each = HashMap::<String, String>::from_redis_value(value);
+            Ok(each.map_err(|error| CodesAway(error.to_string()))?.into_values().collect())
+        }
     }
 }
 

@@ -145,10 +145,15 @@ fn client_of<'a>(peer: IpAddr, forwarded: impl DoubleEndedIterator<Item = &'a st
             break;
         }
         // A hop that cannot be read ends the chain: the proxy before it is all that is known.
-        let Ok(address) = hop.trim().parse::<IpAddr>() else { break };
+        let Some(address) = address_of(hop.trim()) else { break };
         nearest = address.to_canonical();
     }
     nearest
+}
+
+/// An address; some proxies write the port as well.
+fn address_of(hop: &str) -> Option<IpAddr> {
+    hop.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }
 
 /// A mobile number from a request; 4001 where it is none.
@@ -203,6 +208,8 @@ mod tests {
             ("10.0.0.1", vec!["6.6.6.6, 1.1.1.1, 10.0.0.2"], "1.1.1.1"),
             ("10.0.0.1", vec!["6.6.6.6", "1.1.1.1", "192.168.1.1"], "1.1.1.1"),
             ("10.0.0.1", vec!["1.1.1.1, nonsense"], "10.0.0.1"),
+            ("10.0.0.1", vec!["1.1.1.1:4711"], "1.1.1.1"),
+            ("10.0.0.1", vec!["[2001:db8::1]:4711"], "2001:db8::1"),
             ("10.0.0.1", vec!["10.0.0.3"], "10.0.0.3"),
             ("10.0.0.1", vec!["2001:db8::1"], "2001:db8::1"),
         ] {

@@ -15,10 +15,14 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use error::ApiError;
+use std::time::Duration;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use utoipa_axum::router::OpenApiRouter;
 use wire::ErrorCode;
+
+/// No request is worked on for longer before its answer begins; a body may take as long to arrive.
+const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -54,6 +58,16 @@ pub(crate) fn is_api(path: &str) -> bool {
         .any(|root| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
+/// A database that hangs must not keep callers waiting: after the limit it is unknown what came of the request. Work that
+/// must not stop half way goes on by itself (`AppState::see_through`).
+async fn within_limit(api: bool, answered: impl Future<Output = Response>) -> Response {
+    if !api {
+        return answered.await;
+    }
+    let answered = tokio::time::timeout(REQUEST_LIMIT, answered).await;
+    answered.unwrap_or_else(|_| ApiError::from(ErrorCode::Unavailable).into_response())
+}
+
 /// Gives each request its id, turns errors into the caller's language and logs how it went.
 async fn edge(request: Request, next: Next) -> Response {
     let id = uuid::Uuid::new_v4().simple().to_string();
@@ -62,20 +76,19 @@ async fn edge(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let span = tracing::info_span!("request", id);
     async {
-        let mut response = next.run(request).await;
+        let mut response = within_limit(is_api(&path), next.run(request)).await;
         let error = response.extensions_mut().remove::<ApiError>();
         if let Some(error) = &error {
             error.log();
             response = error.render(lang, response);
         }
-        let api = is_api(&path);
         let headers = response.headers_mut();
         if let Ok(id) = HeaderValue::from_str(&id) {
             headers.insert(REQUEST_ID, id);
         }
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-        if api {
+        if is_api(&path) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         // The path alone: a query may hold what somebody put there by mistake.
