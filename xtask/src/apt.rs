@@ -24,6 +24,7 @@ pub(crate) const TO_TEST: &[&str] = &[
     "mariadb-server",    // the database of several servers
     "openbox",           // a window manager
     "procps",            // `kill`, for whole groups of processes
+    "python3-venv",      // a place for schemathesis
     "redis-server",      // the code store of several servers
     "webkit2gtk-driver", // the kiosk's window
     "xvfb",              // a display

@@ -10,6 +10,7 @@ mod deny;
 mod npm;
 mod process;
 mod run;
+mod schemathesis;
 mod stamp;
 mod steps;
 mod test;

@@ -4,7 +4,7 @@ use crate::cargo::Target;
 use crate::npm::npm;
 use crate::process::run;
 use crate::steps::Steps;
-use crate::{apt, controls, deny, npm, types};
+use crate::{apt, controls, deny, npm, schemathesis, types};
 
 /// All steps, in order.
 pub(crate) fn test() -> anyhow::Result<()> {
@@ -31,6 +31,8 @@ pub(crate) fn test() -> anyhow::Result<()> {
     steps.step("Rust: tests, those of the window among them", || {
         run(target.cargo(&["test", "--locked", "--workspace"]).env("GUIDEPOST_APP_BIN", target.built("guidepost")))
     })?;
+    steps.step("schemathesis", schemathesis::install)?;
+    steps.step("server: answers are those of the description", || schemathesis::check(&target))?;
     steps.step("browser: tests", || {
         run(npm(&["run", "test:browser"]).env("GUIDEPOST_SERVER_BIN", target.built("guidepost-server")))
     })?;

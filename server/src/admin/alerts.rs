@@ -12,7 +12,7 @@ use wire::api::{AlertView, Page};
 
 /// The tenant's alerts, the newest first.
 #[utoipa::path(get, path = "/admin-api/alerts", tag = "admin",
-    params(("before" = Option<i64>, Query, description = "older than this one"), ("limit" = Option<i64>, Query, description = "1 to 500")),
+    params(("before" = Option<i64>, Query, minimum = 1, description = "older than this one"), ("limit" = Option<i64>, Query, minimum = 1, maximum = 500, description = "1 to 500")),
     responses((status = 200, body = Envelope<Page<AlertView>>)))]
 pub(crate) async fn list_alerts(
     State(app): State<App>,

@@ -55,8 +55,8 @@ fn filter_of(query: &Query) -> Result<AuditFilter, ApiError> {
         ("result" = Option<i64>, Query, description = "0, or an error's code"),
         ("from" = Option<i64>, Query, description = "not before this time (Unix ms)"),
         ("to" = Option<i64>, Query, description = "before this time (Unix ms)"),
-        ("before" = Option<i64>, Query, description = "older than this row"),
-        ("limit" = Option<i64>, Query, description = "1 to 500"),
+        ("before" = Option<i64>, Query, minimum = 1, description = "older than this row"),
+        ("limit" = Option<i64>, Query, minimum = 1, maximum = 500, description = "1 to 500"),
     ),
     responses((status = 200, body = Envelope<Page<RedemptionView>>)))]
 pub(crate) async fn list_redemptions(

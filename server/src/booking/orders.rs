@@ -34,7 +34,7 @@ pub(crate) struct NewOrder {
 
 /// Creates an order or changes it. The same status again is a no-op; an illegal step is 1409 with the status.
 #[utoipa::path(put, path = "/open-api/orders/{orderNo}", tag = "machine", request_body = PutOrder,
-    params(("orderNo" = String, Path, description = "the order's number")),
+    params(("orderNo" = String, Path, example = "BK202608010001", pattern = "^[0-9A-Za-z_-]{1,64}$", description = "the order's number")),
     responses((status = 200, body = Envelope<MachineOrder>)))]
 pub(crate) async fn put_order(
     State(app): State<App>,

@@ -19,7 +19,7 @@ use wire::{Envelope, ErrorCode, TaskNo, TenantId};
 
 /// The guide's own tasks of a day in the venue's zone; today where none is named.
 #[utoipa::path(get, path = "/app-api/team/guide-task/list", tag = "guide",
-    params(("date" = Option<String>, Query, description = "a day, YYYY-MM-DD, in the venue's zone; today where it is missing")),
+    params(("date" = Option<String>, Query, format = Date, description = "a day, YYYY-MM-DD, in the venue's zone; today where it is missing")),
     responses((status = 200, body = Envelope<Vec<TaskView>>)))]
 pub(crate) async fn task_list(State(app): State<App>, Guide(session): Guide, query: Query) -> ApiResult<Vec<TaskView>> {
     let bad_date = || ApiError::bad_field("date", Text::BadField);
@@ -54,7 +54,7 @@ pub(crate) async fn own_task(
 
 /// The orders of one of the guide's own tasks.
 #[utoipa::path(get, path = "/app-api/team/guide-task/{taskNo}/orders", tag = "guide",
-    params(("taskNo" = String, Path, description = "the task's number")),
+    params(("taskNo" = String, Path, example = "T1", pattern = "^[0-9A-Za-z_-]{1,64}$", description = "the task's number")),
     responses((status = 200, body = Envelope<Vec<TaskOrder>>)))]
 pub(crate) async fn task_orders(
     State(app): State<App>,
@@ -81,7 +81,7 @@ pub(crate) struct NewTask {
 
 /// Creates a task or changes it; the guides named are its guides from then on.
 #[utoipa::path(put, path = "/open-api/tasks/{taskNo}", tag = "machine", request_body = PutTask,
-    params(("taskNo" = String, Path, description = "the task's number")),
+    params(("taskNo" = String, Path, example = "T1", pattern = "^[0-9A-Za-z_-]{1,64}$", description = "the task's number")),
     responses((status = 200, body = Envelope<MachineTask>)))]
 pub(crate) async fn put_task(
     State(app): State<App>,

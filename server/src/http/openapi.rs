@@ -1,8 +1,14 @@
-//! The description of the HTTP interface, made from the handlers.
+//! The description of the HTTP interface, made from the handlers; what all of them have in common is added here.
 
 use axum::Json;
+use axum::http::StatusCode;
 use utoipa::OpenApi as _;
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, ResponseBuilder};
+use wire::Envelope;
 use wire::api::{BadField, OrderState, RetryAfter};
 
 /// What stands above the routes: the title, and the `data` of errors.
@@ -12,7 +18,7 @@ use wire::api::{BadField, OrderState, RetryAfter};
         title = "Guidepost",
         description = "The front desk of a venue: visitors' codes and their redemption, exactly once."
     ),
-    components(schemas(BadField, OrderState, RetryAfter))
+    components(schemas(BadField, Envelope<serde_json::Value>, OrderState, RetryAfter))
 )]
 struct Description;
 
@@ -23,7 +29,63 @@ pub(crate) fn description() -> OpenApi {
 
 /// The whole description, for the generator of the pages' types.
 pub(crate) fn document() -> OpenApi {
-    super::api().split_for_parts().1
+    let mut document = super::api().split_for_parts().1;
+    let components = document.components.get_or_insert_default();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("a session's token")).build();
+    components.add_security_scheme(SESSION, SecurityScheme::Http(bearer));
+    let key = ApiKeyValue::with_description("X-Api-Key", "made by `guidepost-server api-key add`");
+    components.add_security_scheme(API_KEY, SecurityScheme::ApiKey(ApiKey::Header(key)));
+    for (path, item) in &mut document.paths.paths {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        for operation in operations.into_iter().flatten() {
+            complete(path, operation);
+        }
+    }
+    document
+}
+
+const SESSION: &str = "session";
+const API_KEY: &str = "apiKey";
+
+/// Adds who may call, and the refusals that an operation of this kind can give.
+fn complete(path: &str, operation: &mut Operation) {
+    let mut refusals =
+        vec![StatusCode::BAD_REQUEST, StatusCode::INTERNAL_SERVER_ERROR, StatusCode::SERVICE_UNAVAILABLE];
+    if let Some(scheme) = opened_by(path) {
+        operation.security = Some(vec![SecurityRequirement::new::<_, [&str; 0], &str>(scheme, [])]);
+        refusals.extend([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN]);
+    } else {
+        refusals.extend([StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS]);
+    }
+    if operation.request_body.is_some() {
+        refusals.extend([
+            StatusCode::REQUEST_TIMEOUT,
+            StatusCode::CONFLICT,
+            StatusCode::PAYLOAD_TOO_LARGE,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ]);
+    }
+    if path.contains('{') || path.contains("/booking/") {
+        refusals.push(StatusCode::NOT_FOUND);
+    }
+    // What has to do with verify codes.
+    if path.contains("/consume") || path.contains("/verify-code") {
+        refusals.extend([StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY, StatusCode::TOO_MANY_REQUESTS]);
+    }
+    for status in refusals {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Envelope_Value"))).build();
+        let response = ResponseBuilder::new()
+            .description(status.canonical_reason().unwrap_or_default())
+            .content("application/json", content)
+            .build();
+        operation.responses.responses.entry(status.as_str().to_owned()).or_insert_with(|| response.into());
+    }
+}
+
+/// What a caller must show.
+fn opened_by(path: &str) -> Option<&'static str> {
+    let before_log_in = ["/api/info", "/api/auth/login", "/api/auth/sign-in-link"];
+    if path.starts_with("/open-api/") { Some(API_KEY) } else { (!before_log_in.contains(&path)).then_some(SESSION) }
 }
 
 /// `GET /api/openapi.json`.

@@ -11,7 +11,7 @@ use wire::{Envelope, ErrorCode};
 
 /// Redeems without a verify code: for a broken phone at the gate.
 #[utoipa::path(post, path = "/admin-api/team/booking-order/{orderNo}/compensate", tag = "admin", request_body = ConfirmedRequest,
-    params(("orderNo" = String, Path, description = "the order's number")),
+    params(("orderNo" = String, Path, example = "BK202608010001", pattern = "^[0-9A-Za-z_-]{1,64}$", description = "the order's number")),
     responses((status = 200, body = Envelope<MachineOrder>)))]
 pub(crate) async fn compensate(
     Admin(_): Admin,
@@ -23,7 +23,7 @@ pub(crate) async fn compensate(
 
 /// Takes a redemption back: `consumed -> paid`.
 #[utoipa::path(post, path = "/admin-api/team/booking-order/{orderNo}/reverse", tag = "admin", request_body = ConfirmedRequest,
-    params(("orderNo" = String, Path, description = "the order's number")),
+    params(("orderNo" = String, Path, example = "BK202608010001", pattern = "^[0-9A-Za-z_-]{1,64}$", description = "the order's number")),
     responses((status = 200, body = Envelope<MachineOrder>)))]
 pub(crate) async fn reverse(
     Admin(_): Admin,

@@ -17,7 +17,7 @@ use wire::{Envelope, ErrorCode, OrderNo, VerifyCode};
 /// Order of checks: session and role; format; the caller's own order; status; then the code, and the status once more,
 /// for the order may have left `paid` while the code was made.
 #[utoipa::path(get, path = "/app-api/team/booking/booking/verify-code", tag = "visitor",
-    params(("orderNo" = String, Query, description = "the order's number")),
+    params(("orderNo" = String, Query, example = "BK202608010001", pattern = "^[0-9A-Za-z_-]{1,64}$", description = "the order's number")),
     responses((status = 200, body = Envelope<VerifyCodeView>)))]
 pub(crate) async fn verify_code(
     State(app): State<App>,

@@ -114,11 +114,14 @@ impl Entry {
 #[serde(rename_all = "camelCase")]
 pub struct ConsumeRequest {
     /// The order's number.
+    #[schema(pattern = r"^[0-9A-Za-z_-]{1,64}$", example = "BK202608010001")]
     pub order_no: String,
     /// The code that its holder shows.
+    #[schema(value_type = String, pattern = r"^[1-9][0-9]{5}$", example = "483921")]
     pub verify_code: Secret,
     /// The caller's name for this attempt, so that a repeat gets the first answer back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9A-Za-z_-]{1,64}$", example = "r-1")]
     pub request_id: Option<String>,
     /// By which way the code came; `scan` where it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -318,17 +321,22 @@ pub struct Info {
 #[serde(rename_all = "camelCase")]
 pub struct PutOrder {
     /// The visitor's mobile number.
+    #[schema(value_type = String, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Secret,
     /// The name it was booked for.
+    #[schema(min_length = 1, max_length = 64, example = "张伟")]
     pub visitor_name: String,
     /// How many people.
+    #[schema(minimum = 1, maximum = 100_000, example = 4)]
     pub party_size: i64,
     /// For when it was booked.
+    #[schema(minimum = 0, maximum = 253_402_300_799_999_i64, example = 1_785_546_000_000_i64)]
     pub visit_at: i64,
     /// Where it stands.
     pub status: OrderStatus,
     /// Omitted: stays; `null`: none; an unknown one is an error.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9A-Za-z_-]{1,64}$", example = "T1")]
     pub task_no: Option<Option<String>>,
 }
 
@@ -354,12 +362,16 @@ pub struct MachineOrder {
 #[serde(rename_all = "camelCase")]
 pub struct PutTask {
     /// Its title.
+    #[schema(min_length = 1, max_length = 128, example = "晨光古城徒步")]
     pub title: String,
     /// Its place.
+    #[schema(min_length = 1, max_length = 128, example = "东门广场")]
     pub venue: String,
     /// When it starts.
+    #[schema(minimum = 0, maximum = 253_402_300_799_999_i64, example = 1_785_546_000_000_i64)]
     pub starts_at: i64,
     /// When it ends.
+    #[schema(minimum = 0, maximum = 253_402_300_799_999_i64, example = 1_785_553_200_000_i64)]
     pub ends_at: i64,
     /// The guides assigned to it, each one known.
     pub guide_mobiles: Vec<Secret>,
@@ -379,8 +391,10 @@ pub struct MachineTask {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct PostGuide {
     /// The guide's mobile number.
+    #[schema(value_type = String, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13900000001")]
     pub mobile: Secret,
     /// The guide's name.
+    #[schema(min_length = 1, max_length = 64, example = "林悦")]
     pub name: String,
 }
 
@@ -409,6 +423,7 @@ pub struct Consume {
 #[serde(rename_all = "camelCase")]
 pub struct RotateRequest {
     /// The order's number.
+    #[schema(pattern = r"^[0-9A-Za-z_-]{1,64}$", example = "BK202608010001")]
     pub order_no: String,
     /// Must be `true`: the person was asked twice.
     pub confirm: bool,
@@ -419,12 +434,15 @@ pub struct RotateRequest {
 #[serde(rename_all = "camelCase")]
 pub struct ConsumeByCodeRequest {
     /// The code that its holder shows.
+    #[schema(value_type = String, pattern = r"^[1-9][0-9]{5}$", example = "483921")]
     pub verify_code: Secret,
     /// Look in this task; in all of today's where it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9A-Za-z_-]{1,64}$", example = "T1")]
     pub task_no: Option<String>,
     /// The caller's name for this attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = r"^[0-9A-Za-z_-]{1,64}$", example = "r-2")]
     pub request_id: Option<String>,
 }
 
@@ -451,8 +469,10 @@ pub struct Candidate {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ConfirmedRequest {
     /// Why; it goes into the audit.
+    #[schema(min_length = 1, max_length = 200)]
     pub reason: String,
     /// An SMS code of the scene `confirm`.
+    #[schema(value_type = String, pattern = r"^[0-9]{6}$")]
     pub code: Secret,
 }
 
