@@ -20,6 +20,9 @@ fn program() -> &'static Path {
         // The whole workspace, as everywhere else: with one package's features most crates would be built again.
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.args(["build", "--quiet", "--workspace", "--bin", "guidepost-server"]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
         build.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
         // What cargo tells about this package would make build scripts that watch it run again.
         for (name, _) in std::env::vars_os() {
@@ -32,7 +35,7 @@ fn program() -> &'static Path {
             }
         }
         assert!(build.status().unwrap().success(), "the server was not built");
-        // This program stands in target/debug/deps.
+        // This program stands in the folder `deps` beside it.
         let tests = std::env::current_exe().unwrap();
         tests.parent().and_then(Path::parent).unwrap().join("guidepost-server")
     })
