@@ -163,3 +163,20 @@ async fn a_lock_and_a_limit_are_in_the_audit(stores: Stores) {
     by_code(&guide, &code).await.refused(403, 2007);
     assert_eq!(venue.count("SELECT COUNT(*) FROM redemption WHERE result = 2007").await, 1);
 }
+
+#[apply(every_store)]
+async fn its_limit_leaves_one_row_an_operator_and_minute(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    let (guide, admin) = (venue.guide().await, venue.admin().await);
+    for _ in 0..5 {
+        by_code(&guide, "100000").await.refused(422, 2003);
+    }
+    for _ in 0..3 {
+        by_code(&guide, "100000").await.refused(429, 2005);
+    }
+    venue.advance(Duration::from_secs(60)).await;
+    by_code(&guide, "100000").await.refused(429, 2005);
+    let rows = admin.get("/admin-api/redemptions?result=2005").await.ok();
+    let rows: Vec<_> = rows["items"].as_array().unwrap().iter().map(|row| (&row["operator"], &row["at"])).collect();
+    assert_eq!(rows, [(&json!("林悦"), &json!(START + 60_000)), (&json!("林悦"), &json!(START))]);
+}

@@ -1,19 +1,9 @@
 //! A redemption that the database undoes, to end a deadlock, is tried once more.
 
-use api_tests::stores::{Served, start_mariadb};
+use api_tests::stores::{mariadb, start_mariadb};
 use api_tests::{Stores, Venue};
 use guidepost_server::config::DatabaseUrl;
-use std::process::Command;
 use std::time::{Duration, Instant};
-
-fn mariadb(server: &Served, sql: &str) -> String {
-    let output = Command::new("mariadb")
-        .args(["--no-defaults", "-h127.0.0.1", "-uroot", &format!("-P{}", server.port), "-N", "-r", "-e", sql])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_victim_of_a_deadlock_is_tried_once_more_and_succeeds() {

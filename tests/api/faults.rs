@@ -1,6 +1,6 @@
 //! Stores that stop, hang, forget, fill up or turn read-only: nothing is redeemed without them, and all comes back by itself.
 
-use api_tests::stores::{redis_cli, start_cluster, start_mariadb, start_redis, start_sentinel, wait_until};
+use api_tests::stores::{mariadb, redis_cli, start_cluster, start_mariadb, start_redis, start_sentinel, wait_until};
 use api_tests::{Caller, Order, Stores, Venue};
 use guidepost_server::config::DatabaseUrl;
 use serde_json::json;
@@ -209,12 +209,9 @@ async fn a_fail_over_by_sentinel_is_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_stops_in_the_middle_costs_no_code() {
-    let mariadb = start_mariadb();
-    let url = format!("mysql://root@127.0.0.1:{}/venue", mariadb.port);
-    let made = std::process::Command::new("mariadb")
-        .args(["--no-defaults", "-h127.0.0.1", "-uroot", &format!("-P{}", mariadb.port), "-e", "CREATE DATABASE venue"])
-        .status();
-    assert!(made.unwrap().success());
+    let server = start_mariadb();
+    let url = format!("mysql://root@127.0.0.1:{}/venue", server.port);
+    mariadb(&server, "CREATE DATABASE venue");
     let venue = Venue::open_with(Stores::SqliteRedis, |config| {
         config.database.url = DatabaseUrl::new(url);
         config.limits.consume.operator = 1000;
@@ -222,10 +219,10 @@ async fn a_database_that_stops_in_the_middle_costs_no_code() {
     .await;
     let code = venue.paid_order_with_code("BK1").await;
     let guide = venue.guide().await;
-    mariadb.kill();
+    server.kill();
     guide.redeem_as("BK1", &code, "r-1").await.refused(503, 1503);
     assert_eq!(venue.nobody().get("/readyz").await.status, 503);
-    mariadb.start_again();
+    server.start_again();
     let started = Instant::now();
     loop {
         let answer = guide.redeem_as("BK1", &code, "r-1").await;

@@ -3,10 +3,12 @@
 
 mod chance;
 mod http;
+mod process;
 pub mod stores;
 mod venue;
 
 pub use chance::{FixedClock, ScriptedRandom};
 pub use http::{Answer, Caller};
+pub use process::ServerProcess;
 pub use stores::Stores;
 pub use venue::{Order, START, Venue};

@@ -1,8 +1,9 @@
 //! Limits: the operator's, the address's, the order's, by-code's, freezing and alerts. Each outcome and its edge.
 
 use crate::every_store;
-use api_tests::{Caller, Order, Stores, Venue};
+use api_tests::{Answer, Caller, Order, Stores, Venue};
 use futures::future::join_all;
+use reqwest::Method;
 use rstest::rstest;
 use rstest_reuse::apply;
 use serde_json::{Value, json};
@@ -107,6 +108,52 @@ async fn an_address_is_an_outer_fence_around_all_its_operators(stores: Stores) {
     colleague.redeem("NOWHERE", WRONG).await.refused(404, 2001);
 }
 
+/// A wrong guess that came by these hops.
+async fn redeem_behind(caller: &Caller, forwarded: &str) -> Answer {
+    let request = caller.request(Method::POST, "/app-api/team/guide-task/booking/consume");
+    let request = request.header("x-forwarded-for", forwarded);
+    Answer::to(request.json(&json!({"orderNo": "NOWHERE", "verifyCode": WRONG}))).await
+}
+
+#[apply(every_store)]
+async fn a_forged_forwarded_for_does_not_widen_the_fence(stores: Stores) {
+    let venue = Venue::open_with(stores, |config| config.limits.consume.ip = 3).await;
+    let guide = venue.guide().await;
+    for forged in ["198.51.100.1", "198.51.100.2, 198.51.100.3", "2001:db8::1"] {
+        redeem_behind(&guide, forged).await.refused(404, 2001);
+    }
+    for forged in ["198.51.100.4", "127.0.0.1, 198.51.100.5", ""] {
+        redeem_behind(&guide, forged).await.refused(429, 2005);
+    }
+}
+
+#[apply(every_store)]
+async fn behind_a_trusted_proxy_the_right_most_untrusted_hop_is_fenced(stores: Stores) {
+    let venue = Venue::open_with(stores, |config| {
+        config.limits.consume.ip = 3;
+        config.limits.consume.operator = 100;
+        config.trusted_proxies =
+            ["127.0.0.1", "10.0.0.0/8"].map(|network| network.to_owned().try_into().unwrap()).into();
+    })
+    .await;
+    let guide = venue.guide().await;
+    // Whatever stands left of it was written by the caller.
+    for n in 0..3 {
+        redeem_behind(&guide, &format!("198.51.100.{n}, 203.0.113.9, 10.0.0.2")).await.refused(404, 2001);
+    }
+    for forwarded in ["198.51.100.7, 203.0.113.9, 10.0.0.2", "203.0.113.9"] {
+        redeem_behind(&guide, forwarded).await.refused(429, 2005);
+    }
+    // Others behind the same proxy have a fence of their own, with the same words to the left.
+    redeem_behind(&guide, "198.51.100.0, 203.0.113.10, 10.0.0.2").await.refused(404, 2001);
+    // IPv6 counts by /64.
+    for n in 1..4 {
+        redeem_behind(&guide, &format!("2001:db8:1:2::{n}")).await.refused(404, 2001);
+    }
+    redeem_behind(&guide, "2001:db8:1:2:ffff::4").await.refused(429, 2005);
+    redeem_behind(&guide, "2001:db8:1:3::1").await.refused(404, 2001);
+}
+
 #[apply(every_store)]
 async fn five_wrong_codes_lock_an_order_for_everybody_and_the_right_code_too(stores: Stores) {
     let venue = Venue::open(stores).await;
@@ -147,11 +194,27 @@ async fn of_many_wrong_codes_at_once_no_more_than_five_are_answered(stores: Stor
 async fn a_success_clears_an_orders_count(stores: Stores) {
     let venue = Venue::open(stores).await;
     let orders = orders(&venue, 1).await;
+    let (order_no, code) = &orders[0];
     let guide = venue.guide().await;
     for _ in 0..4 {
-        guide.redeem(&orders[0].0, WRONG).await.refused(422, 2003);
+        guide.redeem(order_no, WRONG).await.refused(422, 2003);
     }
-    guide.redeem(&orders[0].0, &orders[0].1).await.ok();
+    guide.redeem(order_no, code).await.ok();
+    // The redemption is taken back as a reversal leaves it.
+    let database = venue.database().await;
+    for sql in [
+        "UPDATE redemption SET standing_order_id = NULL",
+        "UPDATE booking_order SET status = 'paid', consumed_at = NULL WHERE order_no = 'BK0'",
+    ] {
+        sqlx::query(sql).execute(&database).await.unwrap();
+    }
+    venue.random.next([654_321]);
+    assert_eq!(venue.visitor().await.verify_code(order_no).await.ok()["verifyCode"], "654321");
+    // With the four from before, the second of these would lock it.
+    for _ in 0..4 {
+        guide.redeem(order_no, WRONG).await.refused(422, 2003);
+    }
+    guide.redeem(order_no, "654321").await.ok();
 }
 
 #[apply(every_store)]
@@ -165,16 +228,29 @@ async fn fifty_failures_freeze_a_guide_with_an_alert_and_an_admin_never(stores: 
         admin.redeem_as_admin("NOWHERE", WRONG).await.refused(404, 2001);
     }
     guide.redeem(&orders[0].0, WRONG).await.refused(422, 2003);
-    guide.redeem(&orders[0].0, &orders[0].1).await.refused(403, 2007);
-    admin.redeem_as_admin("NOWHERE", WRONG).await.refused(404, 2001);
-    admin.redeem_as_admin("NOWHERE", WRONG).await.refused(404, 2001);
+    for _ in 0..3 {
+        guide.redeem(&orders[0].0, &orders[0].1).await.refused(403, 2007);
+    }
+    for _ in 0..2 {
+        admin.redeem_as_admin("NOWHERE", WRONG).await.refused(404, 2001);
+    }
+    admin.redeem_as_admin(&orders[1].0, &orders[1].1).await.ok();
     let alerts = admin.get("/admin-api/alerts").await.ok();
-    let kinds: Vec<&str> = alerts["items"].as_array().unwrap().iter().map(|a| a["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["admin_failures", "guide_frozen"]);
-    assert_eq!(alerts["items"][1]["name"], "林悦");
+    let of = |name: &str| -> Vec<String> {
+        let items = alerts["items"].as_array().unwrap().iter().rev();
+        items.filter(|a| a["name"] == name).map(|a| a["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((of("林悦"), of("boss")), (vec!["guide_frozen".to_owned()], vec!["admin_failures".to_owned()]));
     let guides = admin.get("/admin-api/guides").await.ok();
     assert_eq!(guides[0]["frozen"], "failures");
-    venue.advance(seconds(1800)).await;
+    // One row an operator and minute.
+    venue.advance(seconds(60)).await;
+    guide.redeem("NOWHERE", WRONG).await.refused(403, 2007);
+    let rows = admin.get("/admin-api/redemptions?result=2007").await.ok();
+    let rows: Vec<(&Value, &Value)> =
+        rows["items"].as_array().unwrap().iter().map(|row| (&row["operator"], &row["orderNo"])).collect();
+    assert_eq!(rows, [(&json!("林悦"), &json!(null)), (&json!("林悦"), &json!("BK0"))]);
+    venue.advance(seconds(1740)).await;
     let code = venue.visitor().await.verify_code(&orders[0].0).await.ok()["verifyCode"].as_str().unwrap().to_owned();
     guide.redeem(&orders[0].0, &code).await.ok();
 }

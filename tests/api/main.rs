@@ -27,6 +27,8 @@ mod rotate;
 mod rules;
 mod sessions;
 mod tasks;
+mod tenants;
 mod tls;
 mod two_servers;
+mod under_load;
 mod visitor;

@@ -241,3 +241,13 @@ pub fn redis_cli(port: u16, command: &[&str]) -> String {
     let output = Command::new("redis-cli").args(["-p", &port.to_string()]).args(command).output().unwrap();
     String::from_utf8_lossy(&output.stdout).replace('\r', "")
 }
+
+/// What a MariaDB answers to a statement.
+pub fn mariadb(server: &Served, sql: &str) -> String {
+    let output = Command::new("mariadb")
+        .args(["--no-defaults", "-h127.0.0.1", "-uroot", &format!("-P{}", server.port), "-N", "-r", "-e", sql])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,7 +1,7 @@
 //! A venue: its server, its bookings and its people.
 
 use crate::stores::{Stores, shared_mariadb, shared_redis};
-use crate::{Caller, FixedClock, ScriptedRandom};
+use crate::{Caller, FixedClock, ScriptedRandom, ServerProcess};
 use guidepost_server::accounts::{create, link, store};
 use guidepost_server::config::{CodeStoreConfig, DatabaseUrl};
 use guidepost_server::{Config, Running, start_with};
@@ -89,6 +89,11 @@ impl Venue {
 
     /// The same, with other settings.
     pub async fn open_with(stores: Stores, change: impl FnOnce(&mut Config)) -> Self {
+        Self::open_at(START, stores, change).await
+    }
+
+    /// The same at another time (Unix ms): at that of the machine, who signs in here is known to processes beside it.
+    pub async fn open_at(now: i64, stores: Stores, change: impl FnOnce(&mut Config)) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::demo_in(folder.path());
@@ -105,7 +110,7 @@ impl Venue {
         }
         change(&mut config);
         let (database, codes) = (config.database.url.clone(), config.code_store.clone());
-        let clock = Arc::new(FixedClock::at(START));
+        let clock = Arc::new(FixedClock::at(now));
         let random = Arc::new(ScriptedRandom::default());
         let server = start_with(config, clock.clone(), random.clone()).await.unwrap();
         let client = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
@@ -126,6 +131,18 @@ impl Venue {
         config.database.url = self.database.clone();
         config.code_store = self.codes.clone();
         start_with(config, self.clock.clone(), Arc::new(ScriptedRandom::default())).await.unwrap()
+    }
+
+    /// Another server on the same MariaDB and Redis, a process of its own with the machine's clock; `settings` as
+    /// [`ServerProcess::start`] takes them.
+    pub fn server_process(&self, settings: &[(&str, String)]) -> ServerProcess {
+        let stores = [
+            ("DATABASE__URL", self.database.expose().to_owned()),
+            ("CODE_STORE__URL", self.codes.url.expose().to_owned()),
+            ("CODE_STORE__PREFIX", self.codes.prefix.clone()),
+            ("CODE_STORE__TIMEOUT_MS", self.codes.timeout_ms.to_string()),
+        ];
+        ServerProcess::start(&[&stores, settings].concat())
     }
 
     /// Another server, on a database beside this one's that the first of them makes; all of them migrate it.
