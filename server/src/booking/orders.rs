@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Body, PathPart, mobile, order_no, plain_text, task_no};
 use crate::http::session::Machine;
-use crate::redemption::store::insert_arrived_consumed;
+use crate::redemption::store::{in_time, insert_arrived_consumed};
 use crate::text::Text;
 use axum::extract::State;
 use tracing::Instrument;
@@ -82,10 +82,14 @@ pub(crate) async fn put(app: &App, tenant: TenantId, order: NewOrder) -> Result<
     let id = match store::order(&mut tx, tenant, &order.order_no).await? {
         None => {
             let id = store::insert_order(&mut tx, tenant, &values, named_task.flatten()).await?;
-            if order.status == OrderStatus::Consumed {
-                insert_arrived_consumed(&mut tx, tenant, id, now).await?;
-            }
-            tx.commit().await?;
+            in_time(async {
+                if order.status == OrderStatus::Consumed {
+                    // The moment of the insert: the feed goes by it.
+                    insert_arrived_consumed(&mut tx, tenant, id, app.clock.now_ms()).await?;
+                }
+                Ok(tx.commit().await?)
+            })
+            .await?;
             id
         }
         Some(old) => {

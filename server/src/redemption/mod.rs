@@ -2,6 +2,7 @@
 
 mod by_code;
 mod compensate;
+mod feed;
 mod issue;
 mod limits;
 mod redeem;
@@ -23,4 +24,6 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(compensate::reverse))
         .routes(routes!(redeem::consume_as_guide))
         .routes(routes!(redeem::consume_as_admin))
+        .routes(routes!(feed::redemptions))
+        .routes(routes!(feed::export_redemptions))
 }

@@ -4,20 +4,18 @@ use super::limits::Limits;
 use super::store::{self, Operator, OrderRow, RefusalRow};
 use crate::app::App;
 use crate::codes::{CodeKey, OrderCodes, Verdict};
+use crate::config::WebHookEvent;
 use crate::db::DbError;
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Body, ClientAddress, order_no, request_id, verify_code};
 use crate::http::session::{Admin, Guide};
 use crate::text::Text;
+use crate::web_hooks::OrderEvent;
 use axum::extract::State;
-use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tracing::Instrument;
 use wire::api::{Consume, ConsumeRequest, Consumed, OrderState, OrderStatus};
-use wire::{Envelope, ErrorCode, VerifyCode};
-
-/// No transaction lasts longer: the feed of the audit waits for none.
-const TRANSACTION_LIMIT: Duration = Duration::from_secs(5);
+use wire::{Envelope, ErrorCode, RequestId, TaskNo, VerifyCode};
 
 /// A guide redeems an order of their tasks.
 #[utoipa::path(post, path = "/app-api/team/guide-task/booking/consume", tag = "guide", request_body = ConsumeRequest,
@@ -165,20 +163,16 @@ impl Attempt {
 
     /// The final word. Two transactions that stood in each other's way are tried once more: one of them was undone.
     async fn commit(&self, order: &OrderRow) -> Result<Option<Consumed>, ApiError> {
-        let first = tokio::time::timeout(TRANSACTION_LIMIT, self.commit_once(order)).await;
-        match first.unwrap_or_else(|_| Err(DbError::TooSlow)) {
-            Err(DbError::Deadlock) => {
-                let again = tokio::time::timeout(TRANSACTION_LIMIT, self.commit_once(order)).await;
-                Ok(again.unwrap_or_else(|_| Err(DbError::TooSlow))?)
-            }
+        match store::in_time(self.commit_once(order)).await {
+            Err(DbError::Deadlock) => Ok(store::in_time(self.commit_once(order)).await?),
             done => Ok(done?),
         }
     }
 
     /// One conditional update and its audit row in one transaction. `None` where somebody else was first.
     async fn commit_once(&self, order: &OrderRow) -> Result<Option<Consumed>, DbError> {
-        let now = self.app.clock.now_ms();
         let mut tx = self.app.db.begin().await?;
+        let now = self.app.clock.now_ms();
         if !store::mark_consumed(&mut tx, self.operator.tenant, order.id, now).await? {
             return Ok(None);
         }
@@ -188,7 +182,8 @@ impl Attempt {
             request_id: self.consume.request_id.as_ref(),
             entry: self.consume.entry,
             address: self.address.as_deref(),
-            at: now,
+            // The update may have waited for another's lock; the feed wants the moment of the insert.
+            at: self.app.clock.now_ms(),
         };
         match store::insert_success(&mut tx, &row).await {
             Ok(()) => {}
@@ -196,8 +191,10 @@ impl Attempt {
             Err(DbError::Duplicate) => return Ok(None),
             Err(error) => return Err(error),
         }
+        self.app.web_hooks.write(&mut tx, &self.event(order, now)).await?;
         // A commit that fails may have happened all the same: 1503, and the request id finds out.
         tx.commit().await?;
+        self.app.web_hooks.wake(self.operator.tenant);
         tracing::info!(order.id = order.id, operator.id = self.operator.account_id, "redeemed");
         Ok(Some(Consumed {
             order_no: self.consume.order_no.clone(),
@@ -209,6 +206,23 @@ impl Attempt {
             task_no: order.task_no.clone(),
             replayed: false,
         }))
+    }
+
+    fn event<'a>(&'a self, order: &'a OrderRow, now: i64) -> OrderEvent<'a> {
+        OrderEvent {
+            kind: WebHookEvent::OrderConsumed,
+            tenant: self.operator.tenant,
+            order_id: order.id,
+            order_no: self.consume.order_no.as_str(),
+            request_id: self.consume.request_id.as_ref().map(RequestId::as_str),
+            operator_id: self.operator.account_id,
+            operator_type: self.operator.type_word(),
+            entry: Some(self.consume.entry),
+            party_size: order.party_size,
+            visit_at: order.visit_at,
+            task_no: order.task_no.as_ref().map(TaskNo::as_str),
+            at: now,
+        }
     }
 
     /// The order is not paid (any more): this attempt's own earlier success, or 2002.
@@ -230,11 +244,10 @@ impl Attempt {
 
     /// A limit or a frozen operator: one row an operator and minute, with the order if it is in reach.
     async fn note_limit(&self, result: ErrorCode) {
-        let now = self.app.clock.now_ms();
-        let order = store::order_in_reach(&self.app.db, &self.operator, &self.consume.order_no).await;
+        let (db, clock, address) = (&self.app.db, &*self.app.clock, self.address.as_deref());
+        let order = store::order_in_reach(db, &self.operator, &self.consume.order_no).await;
         let order_id = order.ok().flatten().map(|order| order.id);
-        let noted =
-            store::insert_limited(&self.app.db, &self.operator, order_id, self.address.as_deref(), result, now).await;
+        let noted = store::insert_limited(db, clock, &self.operator, order_id, address, result).await;
         if let Err(error) = noted {
             tracing::error!(%error, "a refusal could not be written into the audit");
         }
@@ -250,10 +263,9 @@ impl Attempt {
             address: self.address.as_deref(),
             status,
             result,
-            at: self.app.clock.now_ms(),
         };
         tracing::info!(order.id = order.id, operator.id = self.operator.account_id, result = result.code(), "refused");
-        if let Err(error) = store::insert_refusal(&self.app.db, &row).await {
+        if let Err(error) = store::insert_refusal(&self.app.db, &*self.app.clock, &row).await {
             tracing::error!(order.id = order.id, %error, "a refusal could not be written into the audit");
         }
     }

@@ -1,11 +1,21 @@
 //! Redemptions in the database: lookups by who may see, the conditional update, the audit.
 
 use crate::accounts::session::Session;
+use crate::clock::Clock;
 use crate::db::{Db, DbError, Tx};
 use sqlx::any::AnyRow;
 use sqlx::{Any, QueryBuilder, Row};
+use std::time::Duration;
 use wire::api::{Consumed, Entry, OrderStatus, RedemptionView};
 use wire::{ErrorCode, OrderNo, RequestId, TaskNo, TenantId};
+
+/// No transaction that writes into the audit lasts longer: the feed of the audit waits for none.
+pub(crate) const TRANSACTION_LIMIT: Duration = Duration::from_secs(5);
+
+/// Gives a transaction up after [`TRANSACTION_LIMIT`]; whether it committed is unknown then.
+pub(crate) async fn in_time<T>(work: impl Future<Output = Result<T, DbError>>) -> Result<T, DbError> {
+    tokio::time::timeout(TRANSACTION_LIMIT, work).await.unwrap_or(Err(DbError::TooSlow))
+}
 
 /// Who redeems.
 #[derive(Debug, Clone)]
@@ -31,6 +41,11 @@ impl OperatorKind {
 }
 
 impl Operator {
+    /// `guide` or `admin`.
+    pub(crate) fn type_word(&self) -> &'static str {
+        self.kind.as_str()
+    }
+
     /// Guides can be frozen, admins cannot.
     pub(crate) fn is_guide(&self) -> bool {
         self.kind == OperatorKind::Guide
@@ -155,7 +170,7 @@ pub(crate) struct Claim {
 /// The success of this operator's with this request id.
 pub(crate) async fn claim(db: &Db, operator: &Operator, request_id: &RequestId) -> Result<Option<Claim>, DbError> {
     let row = sqlx::query(
-        "SELECT r.at, r.standing_order_id, o.order_no, o.visitor_name, o.party_size, o.visit_at, t.task_no
+        "SELECT COALESCE(o.consumed_at, r.at) AS consumed_at, r.standing_order_id, o.order_no, o.visitor_name, o.party_size, o.visit_at, t.task_no
          FROM redemption r
          JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
          LEFT JOIN task t ON t.id = o.task_id AND t.tenant_id = o.tenant_id
@@ -172,7 +187,7 @@ pub(crate) async fn claim(db: &Db, operator: &Operator, request_id: &RequestId) 
         consumed: Consumed {
             order_no: order_no_of(&row)?,
             status: OrderStatus::Consumed,
-            consumed_at: row.try_get("at")?,
+            consumed_at: row.try_get("consumed_at")?,
             visitor_name: row.try_get("visitor_name")?,
             party_size: row.try_get("party_size")?,
             visit_at: row.try_get("visit_at")?,
@@ -226,6 +241,7 @@ pub(crate) struct SuccessRow<'a> {
     pub(crate) request_id: Option<&'a RequestId>,
     pub(crate) entry: Entry,
     pub(crate) address: Option<&'a str>,
+    /// Taken in the transaction, right before the row is inserted: the feed goes by it.
     pub(crate) at: i64,
 }
 
@@ -280,10 +296,13 @@ pub(crate) struct RefusalRow<'a> {
     pub(crate) address: Option<&'a str>,
     pub(crate) status: OrderStatus,
     pub(crate) result: ErrorCode,
-    pub(crate) at: i64,
 }
 
-pub(crate) async fn insert_refusal(db: &Db, row: &RefusalRow<'_>) -> Result<(), DbError> {
+pub(crate) async fn insert_refusal(db: &Db, clock: &dyn Clock, row: &RefusalRow<'_>) -> Result<(), DbError> {
+    in_time(try_insert_refusal(db, clock, row)).await
+}
+
+async fn try_insert_refusal(db: &Db, clock: &dyn Clock, row: &RefusalRow<'_>) -> Result<(), DbError> {
     let mut tx = db.begin().await?;
     sqlx::query(
         "INSERT INTO redemption (tenant_id, order_id, request_id, operator_id, operator_type, entry, address,
@@ -300,7 +319,8 @@ pub(crate) async fn insert_refusal(db: &Db, row: &RefusalRow<'_>) -> Result<(), 
     .bind(row.status.as_str())
     .bind(row.status.as_str())
     .bind(row.result.code())
-    .bind(row.at)
+    // Now, and not before the wait for the transaction's turn: the feed goes by it.
+    .bind(clock.now_ms())
     .execute(&mut *tx)
     .await?;
     Ok(tx.commit().await?)
@@ -309,13 +329,26 @@ pub(crate) async fn insert_refusal(db: &Db, row: &RefusalRow<'_>) -> Result<(), 
 /// The audit row of a refusal before the order was looked at: one an operator, result and minute.
 pub(crate) async fn insert_limited(
     db: &Db,
+    clock: &dyn Clock,
     operator: &Operator,
     order_id: Option<i64>,
     address: Option<&str>,
     result: ErrorCode,
-    now: i64,
+) -> Result<(), DbError> {
+    in_time(try_insert_limited(db, clock, operator, order_id, address, result)).await
+}
+
+async fn try_insert_limited(
+    db: &Db,
+    clock: &dyn Clock,
+    operator: &Operator,
+    order_id: Option<i64>,
+    address: Option<&str>,
+    result: ErrorCode,
 ) -> Result<(), DbError> {
     let mut tx = db.begin().await?;
+    // After the wait for the transaction's turn: the feed goes by it.
+    let now = clock.now_ms();
     let inserted = sqlx::query(
         "INSERT INTO redemption (tenant_id, order_id, operator_id, operator_type, address, result, at, limited_minute)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -398,6 +431,47 @@ pub(crate) struct AuditFilter {
     pub(crate) to: Option<i64>,
 }
 
+/// A row of the audit with what people know its order and operator by.
+const AUDIT: &str =
+    "SELECT r.id, o.order_no, r.request_id, r.result, r.status_before, r.status_after, a.name, r.operator_type,
+        r.entry, r.address, r.at
+     FROM redemption r
+     LEFT JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
+     LEFT JOIN account a ON a.id = r.operator_id AND a.tenant_id = r.tenant_id
+     WHERE r.tenant_id = ";
+
+fn audit_row(row: &AnyRow) -> Result<RedemptionView, sqlx::Error> {
+    let order_no: Option<String> = row.try_get("order_no")?;
+    Ok(RedemptionView {
+        id: row.try_get("id")?,
+        order_no: order_no.map(|no| OrderNo::parse(&no)).transpose().map_err(|_| unknown_word("order_no"))?,
+        request_id: row.try_get("request_id")?,
+        result: row.try_get("result")?,
+        status_before: row.try_get("status_before")?,
+        status_after: row.try_get("status_after")?,
+        operator: row.try_get("name")?,
+        operator_type: row.try_get("operator_type")?,
+        entry: row.try_get("entry")?,
+        device: None,
+        address: row.try_get("address")?,
+        at: row.try_get("at")?,
+    })
+}
+
+/// The audit's rows in the order of their ids, those after `after`. What is not committed yet is missing, and may turn
+/// up later between rows that are there.
+pub(super) async fn audit_after(
+    db: &Db,
+    tenant: TenantId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<RedemptionView>, DbError> {
+    let mut sql = QueryBuilder::<Any>::new(AUDIT);
+    sql.push_bind(tenant.0).push(" AND r.id > ").push_bind(after).push(" ORDER BY r.id LIMIT ").push_bind(limit);
+    let rows = sql.build().fetch_all(db.read()).await?;
+    Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
+}
+
 /// The audit's rows, the newest first, older than `before`.
 pub(crate) async fn audit(
     db: &Db,
@@ -406,14 +480,7 @@ pub(crate) async fn audit(
     before: i64,
     limit: i64,
 ) -> Result<Vec<RedemptionView>, DbError> {
-    let mut sql = QueryBuilder::<Any>::new(
-        "SELECT r.id, o.order_no, r.request_id, r.result, r.status_before, r.status_after, a.name, r.operator_type,
-            r.entry, r.address, r.at
-         FROM redemption r
-         LEFT JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
-         LEFT JOIN account a ON a.id = r.operator_id AND a.tenant_id = r.tenant_id
-         WHERE r.tenant_id = ",
-    );
+    let mut sql = QueryBuilder::<Any>::new(AUDIT);
     sql.push_bind(tenant.0).push(" AND r.id < ").push_bind(before);
     if let Some(order_no) = &filter.order_no {
         sql.push(" AND o.order_no = ").push_bind(order_no.as_str());
@@ -430,22 +497,5 @@ pub(crate) async fn audit(
     }
     sql.push(" ORDER BY r.id DESC LIMIT ").push_bind(limit);
     let rows = sql.build().fetch_all(db.read()).await?;
-    let view = |row: &AnyRow| -> Result<RedemptionView, sqlx::Error> {
-        let order_no: Option<String> = row.try_get("order_no")?;
-        Ok(RedemptionView {
-            id: row.try_get("id")?,
-            order_no: order_no.map(|no| OrderNo::parse(&no)).transpose().map_err(|_| unknown_word("order_no"))?,
-            request_id: row.try_get("request_id")?,
-            result: row.try_get("result")?,
-            status_before: row.try_get("status_before")?,
-            status_after: row.try_get("status_after")?,
-            operator: row.try_get("name")?,
-            operator_type: row.try_get("operator_type")?,
-            entry: row.try_get("entry")?,
-            device: None,
-            address: row.try_get("address")?,
-            at: row.try_get("at")?,
-        })
-    };
-    Ok(rows.iter().map(view).collect::<Result<_, _>>()?)
+    Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
 }
