@@ -152,20 +152,24 @@ async fn a_failure_half_way_is_no_end_of_the_file(stores: Stores) {
     let venue = Venue::open(stores).await;
     make_many(&venue).await;
     let admin = venue.admin().await;
-    let paths = [
-        (&admin, "/admin-api/orders.csv"),
-        (&admin, "/admin-api/redemptions.csv"),
-        (venue.machine(), "/open-api/redemptions.jsonl"),
+    // The audit's file begins with the newest row.
+    let files = [
+        (&admin, "/admin-api/orders.csv", "N800"),
+        (&admin, "/admin-api/redemptions.csv", "N100"),
+        (venue.machine(), "/open-api/redemptions.jsonl", "N800"),
     ];
-    for (caller, path) in paths {
+    let database = venue.database().await;
+    for (caller, path, far) in files {
+        let rename = async |from: &str, to: &str| {
+            let sql = sqlx::query("UPDATE booking_order SET order_no = ? WHERE order_no = ?").bind(to).bind(from);
+            sql.execute(&database).await.unwrap();
+        };
         let whole = caller.request(Method::GET, path).send().await.unwrap().text().await;
         assert!(whole.unwrap().lines().count() >= 900, "{path}");
-    }
-    let bad = "UPDATE booking_order SET order_no = 'a b' WHERE order_no = 'N600'";
-    sqlx::query(bad).execute(&venue.database().await).await.unwrap();
-    for (caller, path) in paths {
+        rename(far, "a b").await;
         let answer = caller.request(Method::GET, path).send().await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
         assert!(answer.text().await.is_err(), "{path}: half a file looks like a whole");
+        rename("a b", far).await;
     }
 }

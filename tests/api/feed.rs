@@ -1,7 +1,7 @@
 //! The audit as a feed: complete and in order, however slowly others commit.
 
 use crate::every_store;
-use api_tests::{Caller, Order, START, Stores, Venue};
+use api_tests::{Caller, START, Stores, Venue};
 use rstest::rstest;
 use rstest_reuse::apply;
 use serde_json::{Value, json};

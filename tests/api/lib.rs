@@ -3,6 +3,7 @@
 
 mod chance;
 mod http;
+pub mod receiver;
 pub mod stores;
 mod venue;
 

@@ -32,3 +32,4 @@ mod tasks;
 mod tls;
 mod two_servers;
 mod visitor;
+mod web_hooks;
