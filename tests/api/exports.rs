@@ -167,9 +167,9 @@ async fn a_failure_half_way_is_no_end_of_the_file(stores: Stores) {
         let whole = caller.request(Method::GET, path).send().await.unwrap().text().await;
         assert!(whole.unwrap().lines().count() >= 900, "{path}");
         rename(far, "a b").await;
-        let answer = caller.request(Method::GET, path).send().await.unwrap();
-        assert_eq!(answer.status(), 200, "{path}");
-        assert!(answer.text().await.is_err(), "{path}: half a file looks like a whole");
+        // Where the break comes before the answer's head has gone out, there is no answer at all.
+        let half = async { caller.request(Method::GET, path).send().await?.text().await };
+        assert!(half.await.is_err(), "{path}: half a file looks like a whole");
         rename("a b", far).await;
     }
 }

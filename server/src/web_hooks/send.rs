@@ -25,8 +25,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long shut-down waits for requests that are under way.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
-/// How long a server's claim holds (ms): more than any request takes, and servers' clocks may differ.
-const CLAIM: i64 = 60_000;
+/// How much longer than its request a server's claim holds (ms), for servers' clocks may differ.
+const CLAIM_MARGIN: i64 = 10_000;
 /// The first wait before another try (ms); each is twice the one before it.
 const FIRST_WAIT: i64 = 1_000;
 /// No wait is longer (ms), so that a receiver that is back hears soon.
@@ -186,8 +186,9 @@ impl Sender {
             }
         }
         let mut claimed = Vec::new();
+        let until = now + i64::from(self.hook.config.timeout) * 1_000 + CLAIM_MARGIN;
         for delivery in due {
-            if store::claim(&mut tx, tenant, &delivery, now + CLAIM).await? {
+            if store::claim(&mut tx, tenant, &delivery, until).await? {
                 claimed.push(delivery);
             }
         }
