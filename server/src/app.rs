@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::db::Db;
 use crate::http::error::ApiError;
 use crate::settings::SettingsCache;
+use crate::web_hooks::WebHooks;
 use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -37,6 +38,8 @@ pub struct AppState {
     pub zone: TimeZone,
     /// Settings that were read lately.
     pub(crate) settings: SettingsCache,
+    /// Who is told of redemptions.
+    pub(crate) web_hooks: WebHooks,
     /// Work that goes on when its caller has gone; shut-down waits for it.
     pub tasks: TaskTracker,
 }
@@ -53,8 +56,10 @@ impl AppState {
             db.migrate().await?;
         }
         let codes = open_codes(&config, &clock)?;
+        let web_hooks = WebHooks::new(&config.web_hooks);
         Ok(Arc::new(Self {
             config,
+            web_hooks,
             db,
             codes,
             clock,

@@ -1,10 +1,12 @@
 //! Settings: a TOML file, and over it the environment (`GUIDEPOST_` and the path, `__` for a dot, lists as JSON).
 
 use crate::codes::RedisAddress;
+use crate::web_hooks;
 use serde::Deserialize;
 use sqlx::sqlite::SqliteConnectOptions;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use wire::Secret;
 
 /// All settings, with their defaults. Times are in seconds.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,6 +32,8 @@ pub struct Config {
     pub alerts: AlertsConfig,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<Network>,
+    /// Who is told of redemptions.
+    pub web_hooks: Vec<WebHookConfig>,
 
     // Settings of the contract that this version does not act on yet; `Config::notes` says so at start.
     secret_key_file: Option<toml::Value>,
@@ -167,6 +171,61 @@ impl Default for AlertsConfig {
     }
 }
 
+/// One of `[[web_hooks]]`: a receiver that is told of redemptions.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebHookConfig {
+    /// Its name in the log and the database, 1 to 32 of `[0-9A-Za-z_-]`; what waits for it is found by this name.
+    pub name: String,
+    /// Where to send; what stands behind the host may be secret.
+    pub url: Secret,
+    /// Signs what is sent, 16 characters and more.
+    pub secret: Secret,
+    /// Whose redemptions.
+    pub tenant: i64,
+    /// Of what it is told.
+    pub events: Vec<WebHookEvent>,
+    /// What one request may take, seconds, 1 to 30.
+    pub timeout: u32,
+    /// Whether the address may lie inside the server's own network.
+    pub allow_private: bool,
+}
+
+impl Default for WebHookConfig {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            url: Secret::new(""),
+            secret: Secret::new(""),
+            tenant: 1,
+            events: vec![WebHookEvent::OrderConsumed, WebHookEvent::OrderReversed],
+            timeout: 10,
+            allow_private: false,
+        }
+    }
+}
+
+/// What a receiver may be told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum WebHookEvent {
+    /// An order was redeemed.
+    #[serde(rename = "order.consumed")]
+    OrderConsumed,
+    /// A redemption was taken back.
+    #[serde(rename = "order.reversed")]
+    OrderReversed,
+}
+
+impl WebHookEvent {
+    /// The wire's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OrderConsumed => "order.consumed",
+            Self::OrderReversed => "order.reversed",
+        }
+    }
+}
+
 /// A network (`10.0.0.0/8`) or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -216,6 +275,7 @@ impl Default for Config {
             limits: LimitsConfig::default(),
             alerts: AlertsConfig::default(),
             trusted_proxies: Vec::new(),
+            web_hooks: Vec::new(),
             secret_key_file: None,
             tls: None,
             sms: None,
@@ -282,6 +342,7 @@ const TOP_LEVEL: &[&str] = &[
     "code_store",
     "verify_code",
     "trusted_proxies",
+    "web_hooks",
     "secret_key_file",
     "tls",
     "limits",
@@ -415,6 +476,35 @@ impl Config {
         {
             return Err(ConfigError::key("public_url", "must begin with http:// or https://"));
         }
+        self.check_web_hooks()
+    }
+
+    fn check_web_hooks(&self) -> Result<(), ConfigError> {
+        for (n, hook) in self.web_hooks.iter().enumerate() {
+            let wrong = |key: &str, reason: &str| Err(ConfigError::key(&format!("web_hooks[{n}].{key}"), reason));
+            let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            if !(1..=32).contains(&hook.name.len()) || !hook.name.chars().all(named) {
+                return wrong("name", "is 1 to 32 letters, digits, - and _");
+            }
+            if self.web_hooks[..n].iter().any(|other| other.name == hook.name) {
+                return wrong("name", "stands there twice");
+            }
+            if let Err(reason) = web_hooks::check_url(hook) {
+                return wrong("url", reason);
+            }
+            if hook.secret.expose().chars().count() < 16 {
+                return wrong("secret", "must have 16 characters or more: the receiver knows this server by it");
+            }
+            if hook.tenant < 1 {
+                return wrong("tenant", "is a tenant's number");
+            }
+            if hook.events.is_empty() {
+                return wrong("events", "names no event: leave it out for all");
+            }
+            if !(1..=30).contains(&hook.timeout) {
+                return wrong("timeout", "is 1 to 30 seconds");
+            }
+        }
         Ok(())
     }
 
@@ -517,6 +607,10 @@ mod tests {
             ("[code_store]\nurl = \"redis://h\"\nca = \"/ca.pem\"", "`code_store.ca`"),
             ("[tls]\nown_ca = true", "`tls`"),
             ("public_url = \"ftp://x\"", "`public_url`"),
+            ("[[web_hooks]]\nurl = \"https://example.org\"", "`web_hooks[0].name`"),
+            ("[[web_hooks]]\nname = \"a\"\nurl = \"https://10.0.0.1/\"", "allow_private"),
+            ("[[web_hooks]]\nname = \"a\"\nurl = \"https://example.org\"\nsecret = \"short\"", "`web_hooks[0].secret`"),
+            ("[[web_hooks]]\nevents = [\"order.paid\"]", "web_hooks[0].events"),
         ] {
             let error = load(text, &[]).unwrap_err();
             assert!(error.contains(key), "{text:?}: {error}");
@@ -527,6 +621,15 @@ mod tests {
     fn a_line_that_is_no_toml_is_named_and_not_quoted() {
         let error = load("listen = \"127.0.0.1:1\"\n[code_store]\nurl = redis://:hunter2@h", &[]).unwrap_err();
         assert!(error.contains("line 3") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn web_hooks_come_from_the_environment_as_well_and_keep_their_secrets() {
+        let hooks = r#"[{"name": "booking", "url": "https://example.org/x7Qz", "secret": "hunter2hunter2hunter2"}]"#;
+        let config = load("", &[("GUIDEPOST_WEB_HOOKS", hooks)]).unwrap();
+        assert_eq!((config.web_hooks[0].tenant, config.web_hooks[0].events.len()), (1, 2));
+        let printed = format!("{config:?}");
+        assert!(!printed.contains("hunter2") && !printed.contains("x7Qz"), "{printed}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ const ACQUIRE_LIMIT: Duration = Duration::from_secs(4);
 const CONNECTIONS: u32 = 24;
 
 /// No transaction lasts longer, its wait for a connection included: the feed of the audit waits for none.
-const TRANSACTION_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const TRANSACTION_LIMIT: Duration = Duration::from_secs(5);
 
 /// No migration waits longer than this for another server's.
 const MIGRATION_LIMIT: Duration = Duration::from_secs(120);
@@ -126,7 +126,8 @@ impl Db {
         let settings = &[
             // A plain read after an update must see what others have committed by then.
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-            "SET SESSION innodb_lock_wait_timeout = 2",
+            // A transaction whose server is gone or cut off ends as well (MariaDB alone has a limit for that).
+            "SET SESSION innodb_lock_wait_timeout = 2 /*M!100300 , idle_write_transaction_timeout = 5 */",
             "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
         ];
         connect_once(&options).await.context("the database server cannot be reached")?;

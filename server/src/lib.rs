@@ -12,11 +12,13 @@ pub mod codes;
 pub mod config;
 pub mod db;
 mod demo;
+mod export;
 mod http;
 mod ops;
 mod redemption;
 mod settings;
 mod text;
+mod web_hooks;
 
 pub use config::Config;
 pub use demo::{Demo, DemoLink};
@@ -45,6 +47,8 @@ pub struct Running {
     demo: Option<Demo>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<std::io::Result<()>>,
+    /// Who sends web hooks; dropped with this, it stops.
+    sending: Option<web_hooks::Sending>,
     /// Held as long as the process serves a SQLite file.
     _lock: Option<File>,
 }
@@ -83,6 +87,7 @@ pub async fn start_with(
     if let Some(reason) = app.codes.unfit().await {
         anyhow::bail!("setting `code_store.url`: {reason}");
     }
+    let sending = web_hooks::start(&app).await?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let address = listener.local_addr()?;
     let base_url = match &app.config.public_url {
@@ -102,7 +107,7 @@ pub async fn start_with(
             .into_future(),
     );
     tracing::info!(%address, "listening");
-    Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, _lock: lock })
+    Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, sending: Some(sending), _lock: lock })
 }
 
 /// `memory:` keeps codes in one process: a second one on the same database would issue codes of its own. By whatever
@@ -169,6 +174,9 @@ impl Running {
             let served = (&mut self.serving).await;
             self.app.tasks.close();
             self.app.tasks.wait().await;
+            if let Some(sending) = self.sending.take() {
+                sending.stop().await;
+            }
             served
         };
         match tokio::time::timeout(SHUTDOWN_LIMIT, finish).await {

@@ -4,6 +4,7 @@
 mod chance;
 mod http;
 mod process;
+pub mod receiver;
 pub mod stores;
 mod venue;
 

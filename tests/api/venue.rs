@@ -3,7 +3,7 @@
 use crate::stores::{Stores, shared_mariadb, shared_redis};
 use crate::{Caller, FixedClock, ScriptedRandom, ServerProcess};
 use guidepost_server::accounts::{create, link, store};
-use guidepost_server::config::{CodeStoreConfig, DatabaseUrl};
+use guidepost_server::config::{CodeStoreConfig, DatabaseUrl, WebHookConfig};
 use guidepost_server::{Config, Running, start_with};
 use serde_json::{Value, json};
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Row, Transaction};
@@ -30,6 +30,7 @@ pub struct Venue {
     stores: Stores,
     database: DatabaseUrl,
     codes: CodeStoreConfig,
+    web_hooks: Vec<WebHookConfig>,
 }
 
 /// A database of a test's own on the shared server.
@@ -110,6 +111,7 @@ impl Venue {
         }
         change(&mut config);
         let (database, codes) = (config.database.url.clone(), config.code_store.clone());
+        let web_hooks = config.web_hooks.clone();
         let clock = Arc::new(FixedClock::at(now));
         let random = Arc::new(ScriptedRandom::default());
         let server = start_with(config, clock.clone(), random.clone()).await.unwrap();
@@ -118,19 +120,34 @@ impl Venue {
         let credential = Some(("x-api-key".to_owned(), key.expose().to_owned()));
         let base = format!("http://{}", server.address());
         let machine = Caller { client: client.clone(), base, credential };
-        let venue = Self { clock, random, server, machine, client, folder, stores, database, codes };
+        let venue = Self { clock, random, server, machine, client, folder, stores, database, codes, web_hooks };
         venue.put_guide("13900000001", "林悦").await;
         venue.put_task("T1", &["13900000001"]).await;
         venue
     }
 
-    /// Another server on the same stores, with a clock and a random source of its own.
-    pub async fn another_server(&self) -> Running {
+    /// Settings with the stores and web hooks of this venue's.
+    fn same_stores(&self) -> Config {
         let mut config = Config::demo_in(self.folder.path());
         config.demo = false;
         config.database.url = self.database.clone();
         config.code_store = self.codes.clone();
-        start_with(config, self.clock.clone(), Arc::new(ScriptedRandom::default())).await.unwrap()
+        config.web_hooks = self.web_hooks.clone();
+        config
+    }
+
+    /// Another server on the same stores, with a clock and a random source of its own.
+    pub async fn another_server(&self) -> Running {
+        start_with(self.same_stores(), self.clock.clone(), Arc::new(ScriptedRandom::default())).await.unwrap()
+    }
+
+    /// Stops the server and starts another on the same stores.
+    pub async fn restart(self) -> Self {
+        let config = self.same_stores();
+        self.server.stop().await.unwrap();
+        let server = start_with(config, self.clock.clone(), self.random.clone()).await.unwrap();
+        let machine = Caller { base: format!("http://{}", server.address()), ..self.machine };
+        Self { server, machine, ..self }
     }
 
     /// Another server on the same MariaDB and Redis, a process of its own with the machine's clock; `settings` as

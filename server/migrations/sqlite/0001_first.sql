@@ -121,7 +121,6 @@ CREATE UNIQUE INDEX redemption_standing ON redemption (tenant_id, standing_order
 CREATE UNIQUE INDEX redemption_claim ON redemption (tenant_id, operator_id, claimed_request_id);
 CREATE UNIQUE INDEX redemption_limited ON redemption (tenant_id, operator_id, result, limited_minute);
 CREATE INDEX redemption_order ON redemption (tenant_id, order_id);
-CREATE INDEX redemption_tenant ON redemption (tenant_id, id);
 
 -- Settings changed while the server runs; they lie over file and environment.
 CREATE TABLE setting (

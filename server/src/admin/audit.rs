@@ -2,19 +2,16 @@
 
 use crate::app::App;
 use crate::db::DbError;
+use crate::export::{self, CSV, Cell, Part, csv_header, csv_line};
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Query, order_no};
 use crate::http::session::Admin;
 use crate::redemption::store::{AuditFilter, audit};
 use crate::text::Text;
-use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
-use futures::stream;
-use jiff::Timestamp;
+use axum::response::Response;
 use wire::api::{Page, RedemptionView};
-use wire::{Envelope, TenantId};
+use wire::{Envelope, OrderNo, TenantId};
 
 /// Rows of a page where nobody says otherwise.
 const USUAL_PAGE: i64 = 50;
@@ -87,91 +84,40 @@ pub(crate) async fn export_redemptions(
     query: Query,
 ) -> Result<Response, ApiError> {
     let filter = filter_of(&query)?;
-    // The first page is read before the answer begins, so that a database that is away is an error and no empty file.
-    let first = audit(&app.db, session.tenant, &filter, i64::MAX, LARGEST_PAGE).await?;
-    let head = format!("\u{feff}{HEADER}\r\n{}", lines(&app, &first));
-    let rest = stream::try_unfold(next_of(&first), move |before| {
+    let tenant = session.tenant;
+    let (text, next) = lines(&app, tenant, &filter, i64::MAX).await?;
+    Ok(export::send(("redemptions.csv", CSV), (csv_header(HEADER) + &text, next), move |before| {
         let (app, filter) = (app.clone(), filter.clone());
-        async move { more(&app, session.tenant, &filter, before).await }
-    });
-    let body = stream::StreamExt::chain(stream::iter([Ok::<_, DbError>(Bytes::from(head))]), rest);
-    let headers = [
-        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-        (header::CONTENT_DISPOSITION, "attachment; filename=\"redemptions.csv\""),
-    ];
-    Ok((headers, Body::from_stream(body)).into_response())
+        async move { lines(&app, tenant, &filter, before).await }
+    }))
 }
 
 const HEADER: &str =
     "id,orderNo,result,statusBefore,statusAfter,operator,operatorType,entry,device,address,requestId,at";
 
-/// Where the next page begins; `None` at the end.
-fn next_of(page: &[RedemptionView]) -> Option<i64> {
-    let full = i64::try_from(page.len()).is_ok_and(|n| n == LARGEST_PAGE);
-    page.last().filter(|_| full).map(|last| last.id)
+async fn lines(app: &App, tenant: TenantId, filter: &AuditFilter, before: i64) -> Result<Part<i64>, DbError> {
+    let rows = audit(&app.db, tenant, filter, before, LARGEST_PAGE).await?;
+    let full = i64::try_from(rows.len()).is_ok_and(|n| n == LARGEST_PAGE);
+    let next = rows.last().filter(|_| full).map(|last| last.id);
+    Ok((rows.into_iter().map(|row| line(app, row)).collect(), next))
 }
 
-type Next = Option<(Bytes, Option<i64>)>;
-
-async fn more(app: &App, tenant: TenantId, filter: &AuditFilter, before: Option<i64>) -> Result<Next, DbError> {
-    let Some(before) = before else { return Ok(None) };
-    let page = audit(&app.db, tenant, filter, before, LARGEST_PAGE).await?;
-    Ok(Some((lines(app, &page).into(), next_of(&page))))
-}
-
-fn lines(app: &App, rows: &[RedemptionView]) -> String {
-    let mut text = String::new();
-    for row in rows {
-        let order_no = row.order_no.as_ref().map(|no| no.as_str().to_owned());
-        let at = Timestamp::from_millisecond(row.at)
-            .map(|at| at.to_zoned_datetime(app.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string());
-        let cells = [
-            Some(row.id.to_string()),
-            order_no,
-            Some(row.result.to_string()),
-            row.status_before.clone(),
-            row.status_after.clone(),
-            row.operator.clone(),
-            Some(row.operator_type.clone()),
-            row.entry.clone(),
-            row.device.clone(),
-            row.address.clone(),
-            row.request_id.clone(),
-            at.ok(),
-        ];
-        let cells: Vec<String> = cells.iter().map(|cell| cell_of(cell.as_deref().unwrap_or_default())).collect();
-        text.push_str(&cells.join(","));
-        text.push_str("\r\n");
-    }
-    text
-}
-
-/// A cell that a spreadsheet shows as it is: it runs no formula and rounds no long number.
-fn cell_of(text: &str) -> String {
-    let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let rounds = text.len() > 11 && text.bytes().all(|b| b.is_ascii_digit())
-        || text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
-    let shown = if runs || rounds { format!("'{text}") } else { text.to_owned() };
-    if shown.contains([',', '"', '\n', '\r', ';']) { format!("\"{}\"", shown.replace('"', "\"\"")) } else { shown }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cell_of;
-
-    #[test]
-    fn a_cell_runs_nothing_and_keeps_its_digits() {
-        for (text, want) in [
-            ("BK1", "BK1"),
-            ("=1+1", "'=1+1"),
-            ("@SUM(A1)", "'@SUM(A1)"),
-            ("-5", "'-5"),
-            ("202608010001", "'202608010001"),
-            ("007", "'007"),
-            ("2003", "2003"),
-            ("a,\"b\"", "\"a,\"\"b\"\"\""),
-        ] {
-            assert_eq!(cell_of(text), want);
-        }
-    }
+fn line(app: &App, row: RedemptionView) -> String {
+    csv_line(
+        &app.zone,
+        &[
+            Cell::Number(row.id),
+            Cell::maybe(row.order_no.as_ref().map(OrderNo::as_str)),
+            Cell::Number(row.result),
+            Cell::maybe(row.status_before),
+            Cell::maybe(row.status_after),
+            Cell::maybe(row.operator),
+            Cell::text(row.operator_type),
+            Cell::maybe(row.entry),
+            Cell::maybe(row.device),
+            Cell::maybe(row.address),
+            Cell::maybe(row.request_id),
+            Cell::Time(Some(row.at), "%Y-%m-%d %H:%M:%S"),
+        ],
+    )
 }

@@ -90,7 +90,8 @@ async fn put_once(app: &App, tenant: TenantId, order: &NewOrder) -> Result<Resul
     let Some(old) = store::order_to_change(&app.db, &mut tx, tenant, &order.order_no).await? else {
         let id = store::insert_order(&mut tx, tenant, &values, named_task.flatten()).await?;
         if order.status == OrderStatus::Consumed {
-            insert_arrived_consumed(&mut tx, tenant, id, now).await?;
+            // The moment of the insert: the feed goes by it.
+            insert_arrived_consumed(&mut tx, tenant, id, app.clock.now_ms()).await?;
         }
         tx.commit().await?;
         return Ok(Ok(id));

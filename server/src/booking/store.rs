@@ -3,11 +3,12 @@
 use super::{NewOrder, NewTask};
 use crate::db::{Db, DbError, Tx, new_id};
 use crate::redemption::store::{order_no_of, status_of, task_no_of, unknown_word};
+use sqlx::any::AnyRow;
 use sqlx::{Any, QueryBuilder, Row};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use wire::api::{OrderStatus, OwnOrder, TaskOrder, TaskView};
-use wire::{OrderNo, TaskNo, TenantId};
+use wire::{OrderNo, Secret, TaskNo, TenantId};
 
 /// A visitor's own orders: those from today on, the next one first, then earlier ones, the latest first.
 pub(super) async fn own_orders(db: &Db, tenant: TenantId, visitor: i64, today: i64) -> Result<Vec<OwnOrder>, DbError> {
@@ -315,6 +316,70 @@ pub(super) async fn task_no_of_order(db: &Db, tenant: TenantId, order_id: i64) -
     .fetch_one(db.read())
     .await?;
     Ok(task_no_of(&row)?)
+}
+
+/// Which orders an export holds.
+#[derive(Debug, Clone)]
+pub(super) struct OrderFilter {
+    /// Those for this range (Unix ms).
+    pub(super) visit: Option<Range<i64>>,
+    pub(super) task_no: Option<TaskNo>,
+    pub(super) status: Option<OrderStatus>,
+}
+
+/// An order as a file holds it.
+#[derive(Debug)]
+pub(super) struct FiledOrder {
+    pub(super) id: i64,
+    pub(super) order_no: OrderNo,
+    pub(super) mobile: Option<Secret>,
+    pub(super) visitor_name: String,
+    pub(super) party_size: i64,
+    pub(super) visit_at: i64,
+    pub(super) status: OrderStatus,
+    pub(super) task_no: Option<TaskNo>,
+}
+
+/// The tenant's orders in the order of their ids, those after `after`, with the visitors' whole numbers.
+pub(super) async fn orders_after(
+    db: &Db,
+    tenant: TenantId,
+    filter: &OrderFilter,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<FiledOrder>, DbError> {
+    let mut sql = QueryBuilder::<Any>::new(
+        "SELECT o.id, o.order_no, a.mobile, o.visitor_name, o.party_size, o.visit_at, o.status, t.task_no
+         FROM booking_order o
+         JOIN account a ON a.id = o.account_id AND a.tenant_id = o.tenant_id
+         LEFT JOIN task t ON t.id = o.task_id AND t.tenant_id = o.tenant_id
+         WHERE o.tenant_id = ",
+    );
+    sql.push_bind(tenant.0).push(" AND o.id > ").push_bind(after);
+    if let Some(visit) = &filter.visit {
+        sql.push(" AND o.visit_at >= ").push_bind(visit.start).push(" AND o.visit_at < ").push_bind(visit.end);
+    }
+    if let Some(task_no) = &filter.task_no {
+        sql.push(" AND t.task_no = ").push_bind(task_no.as_str());
+    }
+    if let Some(status) = filter.status {
+        sql.push(" AND o.status = ").push_bind(status.as_str());
+    }
+    sql.push(" ORDER BY o.id LIMIT ").push_bind(limit);
+    let rows = sql.build().fetch_all(db.read()).await?;
+    let order = |row: &AnyRow| -> Result<FiledOrder, sqlx::Error> {
+        Ok(FiledOrder {
+            id: row.try_get("id")?,
+            order_no: order_no_of(row)?,
+            mobile: row.try_get::<Option<String>, _>("mobile")?.map(Secret::new),
+            visitor_name: row.try_get("visitor_name")?,
+            party_size: row.try_get("party_size")?,
+            visit_at: row.try_get("visit_at")?,
+            status: status_of(row)?,
+            task_no: task_no_of(row)?,
+        })
+    };
+    Ok(rows.iter().map(order).collect::<Result<_, _>>()?)
 }
 
 #[cfg(test)]

@@ -22,15 +22,16 @@ use wire::{Envelope, ErrorCode, TaskNo, TenantId};
     params(("date" = Option<String>, Query, format = Date, description = "a day, YYYY-MM-DD, in the venue's zone; today where it is missing")),
     responses((status = 200, body = Envelope<Vec<TaskView>>)))]
 pub(crate) async fn task_list(State(app): State<App>, Guide(session): Guide, query: Query) -> ApiResult<Vec<TaskView>> {
-    let bad_date = || ApiError::bad_field("date", Text::BadField);
-    let date = match query.optional("date")? {
-        // jiff reads other forms of ISO 8601 as well; the contract has this one.
-        Some(text) if text.len() == 10 => Some(text.parse().map_err(|_| bad_date())?),
-        Some(_) => return Err(bad_date()),
-        None => None,
-    };
-    let day = day_of(&app, date)?;
+    let day = day_of(&app, date_of(&query)?)?;
     Ok(Answer(store::tasks_of_guide(&app.db, session.tenant, session.account_id, day).await?))
+}
+
+/// The query's `date`, YYYY-MM-DD.
+pub(super) fn date_of(query: &Query) -> Result<Option<Date>, ApiError> {
+    let bad_date = || ApiError::bad_field("date", Text::BadField);
+    // jiff reads other forms of ISO 8601 as well; the contract has this one.
+    let parse = |text: &str| if text.len() == 10 { text.parse().ok() } else { None };
+    query.optional("date")?.map(|text| parse(text).ok_or_else(bad_date)).transpose()
 }
 
 /// From the first moment of a day in the venue's zone to the next day's (Unix ms); today where none is named.

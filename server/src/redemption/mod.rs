@@ -3,6 +3,7 @@
 mod by_code;
 mod caller;
 mod compensate;
+mod feed;
 mod issue;
 mod limits;
 mod redeem;
@@ -24,4 +25,6 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(compensate::reverse))
         .routes(routes!(redeem::consume_as_guide))
         .routes(routes!(redeem::consume_as_admin))
+        .routes(routes!(feed::redemptions))
+        .routes(routes!(feed::export_redemptions))
 }

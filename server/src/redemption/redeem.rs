@@ -4,15 +4,17 @@ use super::caller::Caller;
 use super::store::{self, Operator, OrderRow};
 use crate::app::App;
 use crate::codes::{CodeKey, OrderCodes, Verdict};
+use crate::config::WebHookEvent;
 use crate::db::{DbError, transact};
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::{Body, ClientAddress, order_no, request_id, verify_code};
 use crate::http::session::{Admin, Guide};
 use crate::text::Text;
+use crate::web_hooks::OrderEvent;
 use axum::extract::State;
 use subtle::ConstantTimeEq;
 use wire::api::{Consume, ConsumeRequest, Consumed, OrderStatus};
-use wire::{Envelope, ErrorCode, OrderNo, VerifyCode};
+use wire::{Envelope, ErrorCode, OrderNo, RequestId, TaskNo, VerifyCode};
 
 /// A guide redeems an order of their tasks.
 #[utoipa::path(post, path = "/app-api/team/guide-task/booking/consume", tag = "guide", request_body = ConsumeRequest,
@@ -176,7 +178,8 @@ impl Attempt<'_> {
             request_id: self.caller.request_id.as_ref(),
             entry: self.caller.entry,
             address: self.caller.address.as_deref(),
-            at: now,
+            // The update may have waited for another's lock; the feed wants the moment of the insert.
+            at: app.clock.now_ms(),
         };
         match store::insert_success(&mut tx, &row).await {
             Ok(()) => {}
@@ -184,8 +187,10 @@ impl Attempt<'_> {
             Err(DbError::Duplicate) => return Ok(None),
             Err(error) => return Err(error),
         }
+        app.web_hooks.write(&mut tx, &self.event(order, now)).await?;
         // A commit that fails may have happened all the same: 1503, and the request id finds out.
         tx.commit().await?;
+        app.web_hooks.wake(operator.tenant);
         tracing::info!(order.id = order.id, operator.id = operator.account_id, "redeemed");
         Ok(Some(Consumed {
             order_no: self.order_no.clone(),
@@ -197,6 +202,24 @@ impl Attempt<'_> {
             task_no: order.task_no.clone(),
             replayed: false,
         }))
+    }
+
+    fn event<'a>(&'a self, order: &'a OrderRow, now: i64) -> OrderEvent<'a> {
+        let Caller { operator, request_id, entry, .. } = self.caller;
+        OrderEvent {
+            kind: WebHookEvent::OrderConsumed,
+            tenant: operator.tenant,
+            order_id: order.id,
+            order_no: self.order_no.as_str(),
+            request_id: request_id.as_ref().map(RequestId::as_str),
+            operator_id: operator.account_id,
+            operator_type: operator.type_word(),
+            entry: Some(*entry),
+            party_size: order.party_size,
+            visit_at: order.visit_at,
+            task_no: order.task_no.as_ref().map(TaskNo::as_str),
+            at: now,
+        }
     }
 
     /// The order is not paid (any more): this attempt's own earlier success, or 2002.

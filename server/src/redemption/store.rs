@@ -32,6 +32,11 @@ impl OperatorKind {
 }
 
 impl Operator {
+    /// `guide` or `admin`.
+    pub(crate) fn type_word(&self) -> &'static str {
+        self.kind.as_str()
+    }
+
     /// Guides can be frozen, admins cannot.
     pub(crate) fn is_guide(&self) -> bool {
         self.kind == OperatorKind::Guide
@@ -156,7 +161,7 @@ pub(crate) struct Claim {
 /// The success of this operator's with this request id.
 pub(crate) async fn claim(db: &Db, operator: &Operator, request_id: &RequestId) -> Result<Option<Claim>, DbError> {
     let row = sqlx::query(
-        "SELECT r.at, r.standing_order_id, o.order_no, o.visitor_name, o.party_size, o.visit_at, t.task_no
+        "SELECT COALESCE(o.consumed_at, r.at) AS consumed_at, r.standing_order_id, o.order_no, o.visitor_name, o.party_size, o.visit_at, t.task_no
          FROM redemption r
          JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
          LEFT JOIN task t ON t.id = o.task_id AND t.tenant_id = o.tenant_id
@@ -173,7 +178,7 @@ pub(crate) async fn claim(db: &Db, operator: &Operator, request_id: &RequestId) 
         consumed: Consumed {
             order_no: order_no_of(&row)?,
             status: OrderStatus::Consumed,
-            consumed_at: row.try_get("at")?,
+            consumed_at: row.try_get("consumed_at")?,
             visitor_name: row.try_get("visitor_name")?,
             party_size: row.try_get("party_size")?,
             visit_at: row.try_get("visit_at")?,
@@ -227,6 +232,7 @@ pub(crate) struct SuccessRow<'a> {
     pub(crate) request_id: Option<&'a RequestId>,
     pub(crate) entry: Entry,
     pub(crate) address: Option<&'a str>,
+    /// Taken in the transaction, right before the row is inserted: the feed goes by it.
     pub(crate) at: i64,
 }
 
@@ -318,6 +324,7 @@ pub(crate) async fn insert_limited(
     result: ErrorCode,
 ) -> Result<(), DbError> {
     let mut tx = db.begin().await?;
+    // After the wait for the transaction's turn: the feed goes by it.
     let now = clock.now_ms();
     let inserted = sqlx::query(
         "INSERT INTO redemption (tenant_id, order_id, operator_id, operator_type, address, result, at, limited_minute)
@@ -401,6 +408,47 @@ pub(crate) struct AuditFilter {
     pub(crate) to: Option<i64>,
 }
 
+/// A row of the audit with what people know its order and operator by.
+const AUDIT: &str =
+    "SELECT r.id, o.order_no, r.request_id, r.result, r.status_before, r.status_after, a.name, r.operator_type,
+        r.entry, r.address, r.at
+     FROM redemption r
+     LEFT JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
+     LEFT JOIN account a ON a.id = r.operator_id AND a.tenant_id = r.tenant_id
+     WHERE r.tenant_id = ";
+
+fn audit_row(row: &AnyRow) -> Result<RedemptionView, sqlx::Error> {
+    let order_no: Option<String> = row.try_get("order_no")?;
+    Ok(RedemptionView {
+        id: row.try_get("id")?,
+        order_no: order_no.map(|no| OrderNo::parse(&no)).transpose().map_err(|_| unknown_word("order_no"))?,
+        request_id: row.try_get("request_id")?,
+        result: row.try_get("result")?,
+        status_before: row.try_get("status_before")?,
+        status_after: row.try_get("status_after")?,
+        operator: row.try_get("name")?,
+        operator_type: row.try_get("operator_type")?,
+        entry: row.try_get("entry")?,
+        device: None,
+        address: row.try_get("address")?,
+        at: row.try_get("at")?,
+    })
+}
+
+/// The audit's rows in the order of their ids, those after `after`. What is not committed yet is missing, and may turn
+/// up later between rows that are there.
+pub(super) async fn audit_after(
+    db: &Db,
+    tenant: TenantId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<RedemptionView>, DbError> {
+    let mut sql = QueryBuilder::<Any>::new(AUDIT);
+    sql.push_bind(tenant.0).push(" AND r.id > ").push_bind(after).push(" ORDER BY r.id LIMIT ").push_bind(limit);
+    let rows = sql.build().fetch_all(db.read()).await?;
+    Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
+}
+
 /// The audit's rows, the newest first, older than `before`.
 pub(crate) async fn audit(
     db: &Db,
@@ -409,14 +457,7 @@ pub(crate) async fn audit(
     before: i64,
     limit: i64,
 ) -> Result<Vec<RedemptionView>, DbError> {
-    let mut sql = QueryBuilder::<Any>::new(
-        "SELECT r.id, o.order_no, r.request_id, r.result, r.status_before, r.status_after, a.name, r.operator_type,
-            r.entry, r.address, r.at
-         FROM redemption r
-         LEFT JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
-         LEFT JOIN account a ON a.id = r.operator_id AND a.tenant_id = r.tenant_id
-         WHERE r.tenant_id = ",
-    );
+    let mut sql = QueryBuilder::<Any>::new(AUDIT);
     sql.push_bind(tenant.0).push(" AND r.id < ").push_bind(before);
     if let Some(order_no) = &filter.order_no {
         sql.push(" AND o.order_no = ").push_bind(order_no.as_str());
@@ -433,22 +474,5 @@ pub(crate) async fn audit(
     }
     sql.push(" ORDER BY r.id DESC LIMIT ").push_bind(limit);
     let rows = sql.build().fetch_all(db.read()).await?;
-    let view = |row: &AnyRow| -> Result<RedemptionView, sqlx::Error> {
-        let order_no: Option<String> = row.try_get("order_no")?;
-        Ok(RedemptionView {
-            id: row.try_get("id")?,
-            order_no: order_no.map(|no| OrderNo::parse(&no)).transpose().map_err(|_| unknown_word("order_no"))?,
-            request_id: row.try_get("request_id")?,
-            result: row.try_get("result")?,
-            status_before: row.try_get("status_before")?,
-            status_after: row.try_get("status_after")?,
-            operator: row.try_get("name")?,
-            operator_type: row.try_get("operator_type")?,
-            entry: row.try_get("entry")?,
-            device: None,
-            address: row.try_get("address")?,
-            at: row.try_get("at")?,
-        })
-    };
-    Ok(rows.iter().map(view).collect::<Result<_, _>>()?)
+    Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
 }

@@ -489,6 +489,8 @@ pub enum AlertKind {
     AdminFailures,
     /// The tenant has had many wrong codes.
     ConsumeFailures,
+    /// A web hook's receiver has not taken an event for a day.
+    WebHookGivenUp,
 }
 
 impl AlertKind {
@@ -500,6 +502,7 @@ impl AlertKind {
             Self::GuideUnfrozen => "guide_unfrozen",
             Self::AdminFailures => "admin_failures",
             Self::ConsumeFailures => "consume_failures",
+            Self::WebHookGivenUp => "web_hook_given_up",
         }
     }
 }
@@ -509,7 +512,7 @@ impl AlertKind {
 pub struct AlertView {
     /// Its number, growing.
     pub id: i64,
-    /// `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures` or `consume_failures`.
+    /// `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures` or `web_hook_given_up`.
     pub kind: String,
     /// Whom it concerns.
     pub name: Option<String>,
@@ -561,6 +564,15 @@ pub struct RedemptionView {
     pub address: Option<String>,
     /// When.
     pub at: i64,
+}
+
+/// `GET /open-api/redemptions`: the audit as a feed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RedemptionFeed {
+    /// The rows after the cursor, in order.
+    pub items: Vec<RedemptionView>,
+    /// What to pass as `after` next time; the cursor itself where nothing is new.
+    pub next: i64,
 }
 
 /// A page of a list that is read by keys.
