@@ -190,10 +190,15 @@ async fn a_rows_time_is_that_of_its_insert(stores: Stores) {
     });
     for _ in 0..30 {
         venue.clock.advance(Duration::from_millis(100));
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     other.rollback().await.unwrap();
-    let consumed = redeemed.await.unwrap().ok();
+    // On a busy machine the wait for the lock may have been too long.
+    let mut answer = redeemed.await.unwrap();
+    while answer.code() == 1503 {
+        answer = guide.redeem_as("BK1", &code, "r-1").await;
+    }
+    let consumed = answer.ok();
     let at: i64 = venue.count("SELECT at FROM redemption").await;
     assert_eq!(at, START + 3_000, "the row is older than its insert");
     // The answer tells when the order was redeemed, and a repeat tells the same.

@@ -1,12 +1,14 @@
 //! No secret is in any log, at the most talkative level, of any crate of the process; nor in the database's file.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use api_tests::receiver::{Receiver, SECRET};
 use api_tests::stores::shared_mariadb;
 use api_tests::{Order, Stores, Venue};
 use serde_json::json;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
+use wire::Secret;
 
 #[derive(Debug, Clone, Default)]
 struct Captured(Arc<Mutex<Vec<u8>>>);
@@ -38,11 +40,16 @@ async fn no_secret_is_logged_or_written() {
     tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(captured.clone()).init();
 
     let mut secrets: Vec<String> = CODES.iter().map(u32::to_string).collect();
+    secrets.extend([SECRET, "u9Xk27Qm"].map(str::to_owned));
     secrets.extend(["13800000001", "13900000001", "wr0ng-passw0rd"].map(str::to_owned));
     let mut written = String::new();
     for stores in [Stores::SqliteMemory, Stores::SqliteRedis, Stores::MariadbRedis] {
-        let venue = Venue::open(stores).await;
+        let receiver = Receiver::open().await;
+        let mut hook = receiver.config("booking");
+        hook.url = Secret::new(format!("{}?key=u9Xk27Qm", hook.url.expose()));
+        let venue = Venue::open_with(stores, |config| config.web_hooks = vec![hook]).await;
         secrets.extend(a_day(&venue).await);
+        until_told(&receiver).await;
         written += &database_of(&venue, stores);
     }
 
@@ -99,6 +106,15 @@ async fn a_day(venue: &Venue) -> [String; 5] {
         value.trim_start_matches("Bearer ").to_owned()
     };
     [token(&visitor), token(&guide), token(&admin), token(venue.machine()), link]
+}
+
+/// Two orders are redeemed in a day.
+async fn until_told(receiver: &Receiver) {
+    let started = std::time::Instant::now();
+    while receiver.received().len() < 2 {
+        assert!(started.elapsed() < std::time::Duration::from_secs(60), "the web hook was not told");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 /// All that a database holds, as text.

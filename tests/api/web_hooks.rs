@@ -10,7 +10,11 @@ use rstest_reuse::apply;
 use serde_json::json;
 use sqlx::Row;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use wire::Secret;
 
 /// No wait in a test is longer than this, on a machine that does much else.
@@ -295,6 +299,55 @@ async fn without_its_event_in_the_outbox_nothing_is_redeemed(stores: Stores) {
     assert_eq!(receiver.received().len(), 1);
 }
 
+/// Two answers to each request, on a line that stays open: the second is nobody's, least of all the next request's.
+#[apply(every_store)]
+async fn a_receiver_that_answers_twice_is_taken_at_its_first_word(stores: Stores) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Secret::new(format!("http://{}/hook", listener.local_addr().unwrap()));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let answering = tokio::spawn({
+        let requests = requests.clone();
+        async move {
+            while let Ok((line, _)) = listener.accept().await {
+                tokio::spawn(answer_twice(line, requests.clone()));
+            }
+        }
+    });
+    let venue = venue_with(stores, vec![WebHookConfig { url, ..hook("twice") }]).await;
+    for n in 1..5 {
+        redeem(&venue, &format!("BK{n}")).await.ok();
+        until("it is told", async || venue.count(OPEN).await == 0).await;
+        assert_eq!(requests.load(Ordering::SeqCst), n);
+    }
+    assert_eq!(venue.count("SELECT MAX(attempts) FROM web_hook_delivery").await, 1);
+    answering.abort();
+}
+
+async fn answer_twice(mut line: TcpStream, requests: Arc<AtomicUsize>) {
+    let mut read = Vec::new();
+    while line.read_buf(&mut read).await.is_ok_and(|n| n > 0) {
+        // The body is an object, and ends with the last brace.
+        if read.windows(4).any(|four| four == b"\r\n\r\n") && read.ends_with(b"}") {
+            read.clear();
+            requests.fetch_add(1, Ordering::SeqCst);
+            let twice = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nHTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n";
+            let _ = line.write_all(twice).await;
+        }
+    }
+}
+
+/// A receiver that is to speak TLS and does not gets nothing to read.
+#[apply(every_store)]
+async fn where_tls_is_asked_for_nothing_goes_out_without_it(stores: Stores) {
+    let receiver = Receiver::open().await;
+    let url = Secret::new(format!("https://127.0.0.1:{}/hook", receiver.port));
+    let venue = venue_with(stores, vec![WebHookConfig { url, ..hook("tls") }]).await;
+    redeem(&venue, "BK1").await.ok();
+    let tried = "SELECT COUNT(*) FROM web_hook_delivery WHERE last_result IS NOT NULL OR done_at IS NOT NULL";
+    until("it was tried", async || venue.count(tried).await == 1).await;
+    assert_eq!((venue.count(OPEN).await, receiver.received().len()), (1, 0));
+}
+
 /// `localhost` is a name; what it stands for is found out when it is connected to.
 #[apply(every_store)]
 async fn an_address_inside_the_network_is_reached_only_where_that_is_allowed(stores: Stores) {
@@ -340,10 +393,10 @@ async fn after_a_day_it_is_given_up_with_an_alert_and_the_next_event_goes_out(st
     redeem(&venue, "BK2").await.ok();
     let failed = "SELECT COUNT(*) FROM web_hook_delivery WHERE last_result IS NOT NULL AND due_at < 1785546050000";
     until("both have failed", async || venue.count(failed).await == 2).await;
-    // Just before the day is over they are tried once more, for the last time but one.
+    // Just before the day is over they are tried once more, for the last time but one. A wait is shorter than a claim.
     venue.clock.advance(Duration::from_secs(86_400 - 60));
     let tried =
-        "SELECT COUNT(*) FROM web_hook_delivery WHERE attempts = 2 AND done_at IS NULL AND due_at <= 1785632400000";
+        "SELECT COUNT(*) FROM web_hook_delivery WHERE attempts = 2 AND done_at IS NULL AND due_at <= 1785632342000";
     until("they are tried before the day is over", async || venue.count(tried).await == 2).await;
     venue.clock.advance(Duration::from_secs(60));
     let given_up = "SELECT COUNT(*) FROM web_hook_delivery WHERE given_up = 1 AND done_at IS NOT NULL AND attempts = 3";

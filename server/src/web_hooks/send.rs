@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::clock::RandomSource;
 use crate::db::DbError;
 use crate::ops::alerts;
+use anyhow::Context;
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{Client, Url};
 use sha2::Sha256;
@@ -58,7 +59,9 @@ pub(crate) async fn start(app: &App) -> anyhow::Result<Sending> {
         let sender = Sender {
             app: app.clone(),
             hook: hook.clone(),
-            client: client(hook, &url)?,
+            client: client(hook, &url).with_context(|| {
+                format!("setting `web_hooks[{n}].url`: TLS cannot be used; does this machine have root certificates?")
+            })?,
             url,
             running: JoinSet::new(),
             claimed: HashMap::new(),
