@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 /// How many redeem at once, each an operator of their own.
 const GUIDES: usize = 12;
 
-/// What the busy machine that runs the tests may add to a limit.
-const SLACK: Duration = Duration::from_millis(400);
+/// What a busy machine may add to a limit at most.
+const MOST_SLACK: Duration = Duration::from_secs(1);
 
 /// What is waited for comes within this.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -160,8 +160,13 @@ async fn rows_agree(venue: &Venue, seen: &[Seen], others: i64) {
     assert_eq!(venue.count("SELECT COUNT(*) FROM booking_order WHERE status = 'consumed'").await, answered);
 }
 
+/// From `begun` on, when the fault began, all came within the limit; as long as the longest one took before, the machine
+/// that runs the tests may add to it.
 #[track_caller]
-fn all_came_within(limit: Duration, seen: &[Seen], of: &[Ask]) {
+fn all_came_within(limit: Duration, seen: &[Seen], begun: Instant, of: &[Ask]) {
+    let before = seen.iter().filter(|s| s.ended < begun).map(|s| s.ended - s.began).max();
+    let limit = limit + before.unwrap_or_default().clamp(Duration::from_millis(400), MOST_SLACK);
+    let seen: Vec<_> = seen.iter().filter(|s| s.ended > begun).collect();
     let late: Vec<_> = seen.iter().filter(|s| of.contains(&s.ask) && s.ended - s.began > limit).collect();
     let told: Vec<_> = late.iter().map(|s| (s.ask, s.code, s.ended - s.began)).collect();
     assert!(late.is_empty(), "{} answers of {} came after more than {limit:?}: {told:?}", late.len(), seen.len());
@@ -231,7 +236,7 @@ async fn without_redis_nothing_is_redeemed_and_every_answer_comes_within_two_sec
     let without = seen.iter().filter(|seen| seen.began > begun && seen.ended < ended && seen.ask == Ask::Redeem);
     let redeemed: Vec<_> = without.filter(|seen| seen.code != 2004).collect();
     assert!(redeemed.is_empty(), "without Redis: {redeemed:?}");
-    all_came_within(Duration::from_secs(2) + SLACK, &seen, &[Ask::Issue, Ask::Redeem]);
+    all_came_within(Duration::from_secs(2), &seen, begun, &[Ask::Issue, Ask::Redeem]);
     rows_agree(&venue, &seen, 0).await;
 }
 
@@ -263,7 +268,7 @@ async fn a_database_that_hangs_is_1503_soon_and_costs_no_code() {
     let begun = Instant::now();
     let within = |seen: &Seen| seen.began > begun;
     load.until_each_has(2, "answers without the database", within).await;
-    let redeemed = tokio::time::timeout(SOON + SLACK, admin.redeem_as_admin("KEPT", &kept)).await;
+    let redeemed = tokio::time::timeout(SOON + MOST_SLACK, admin.redeem_as_admin("KEPT", &kept)).await;
     redeemed.expect("an answer soon").refused(503, 1503);
     let ended = Instant::now();
     server.signal("CONT");
@@ -273,7 +278,7 @@ async fn a_database_that_hangs_is_1503_soon_and_costs_no_code() {
     assert!(without.len() >= 2 * GUIDES && without.iter().all(|seen| seen.code == 1503), "{without:?}");
     // One whose commit was under way finds its success by its request id; 2002 is what a visitor is told meanwhile.
     assert!(seen.iter().all(|seen| [0, 1503, 2002].contains(&seen.code)), "{seen:?}");
-    all_came_within(SOON + SLACK, &seen, &[Ask::Put, Ask::Issue, Ask::Redeem]);
+    all_came_within(SOON, &seen, begun, &[Ask::Put, Ask::Issue, Ask::Redeem]);
     admin.redeem_as_admin("KEPT", &kept).await.ok();
     rows_agree(&venue, &seen, 1).await;
 }
