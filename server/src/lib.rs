@@ -18,6 +18,7 @@ mod redemption;
 mod settings;
 mod text;
 
+pub use booking::files as order_files;
 pub use config::Config;
 pub use demo::{Demo, DemoLink};
 
@@ -101,6 +102,12 @@ pub async fn start_with(
             })
             .into_future(),
     );
+    let leftovers = app.clone();
+    app.tasks.spawn(async move {
+        if let Err(error) = booking::files::drop_leftovers(&leftovers.db, leftovers.clock.now_ms()).await {
+            tracing::warn!(%error, "what old order files have left could not be dropped; the next import does it");
+        }
+    });
     tracing::info!(%address, "listening");
     Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, _lock: lock })
 }

@@ -1,5 +1,6 @@
 //! Where bookings come from and how people see them: orders, tasks, the machine interface.
 
+pub mod files;
 mod guides;
 mod orders;
 mod own_orders;
@@ -22,4 +23,5 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(tasks::put_task))
         .routes(routes!(orders::put_order))
         .routes(routes!(guides::post_guide))
+        .merge(files::routes())
 }
