@@ -82,9 +82,9 @@ pub async fn import_file(
 fn summary(view: &OrderImport, lang: Lang) -> String {
     let OrderImport { rows, new, changed, unchanged, new_tasks, .. } = view;
     match lang {
-        Lang::Zh => format!("{rows} 个订单：新增 {new}，变更 {changed}，不变 {unchanged}；新任务草稿 {new_tasks}"),
+        Lang::Zh => format!("订单：{rows}（新增 {new}，变更 {changed}，不变 {unchanged}）；新建任务草稿：{new_tasks}"),
         Lang::En => format!(
-            "{rows} orders: {new} new, {changed} changed, {unchanged} unchanged; {new_tasks} new tasks as drafts"
+            "orders: {rows} ({new} new, {changed} changed, {unchanged} unchanged); tasks made as drafts: {new_tasks}"
         ),
     }
 }
