@@ -1,7 +1,7 @@
 //! How long an order file of 100,000 lines takes, what memory it needs, and how long a redemption may have to wait for it.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark that cannot go on has failed, and prints")]
 
-use api_tests::{Caller, Order, Stores, Venue};
+use api_tests::{Answer, Caller, Order, Stores, Venue};
 use rust_xlsxwriter::Workbook;
 use serde_json::Value;
 use std::sync::Arc;
@@ -84,9 +84,13 @@ async fn measure<T>(venue: &Arc<Venue>, name: &str, work: impl Future<Output = T
 }
 
 async fn import(venue: &Arc<Venue>, admin: &Caller, name: &str, file: Vec<u8>) -> Value {
-    let preview = measure(venue, &format!("{name}, preview"), admin.upload(file)).await.ok();
+    let request = admin.request(reqwest::Method::POST, "/admin-api/order-imports").timeout(Duration::from_secs(600));
+    let upload = Answer::to(request.header("content-type", "application/octet-stream").body(file));
+    let preview = measure(venue, &format!("{name}, preview"), upload).await.ok();
     assert_eq!((&preview["faultCount"], preview["rows"].as_u64()), (&0.into(), Some(LINES as u64)), "{preview}");
-    measure(venue, &format!("{name}, applied"), admin.apply(&preview)).await.ok()
+    let path = format!("/admin-api/order-imports/{}", preview["id"]);
+    let apply = Answer::to(admin.request(reqwest::Method::POST, &path).timeout(Duration::from_secs(600)));
+    measure(venue, &format!("{name}, applied"), apply).await.ok()
 }
 
 #[tokio::main]

@@ -48,6 +48,10 @@ CREATE TABLE order_import_row (
     order_id       BIGINT,           -- the order that stood there when the line was read,
     old_status     VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin,              -- its status,
     old_account_id BIGINT,           -- and its visitor: it is changed only if it still has both
+    -- What the application need not look for again among a hundred thousand lines:
+    new_visitor    BIGINT NOT NULL DEFAULT 0, -- the number had no account of a visitor's,
+    new_owner      BIGINT NOT NULL DEFAULT 0, -- the order belonged to another one,
+    new_task       BIGINT NOT NULL DEFAULT 0, -- or to another task
     PRIMARY KEY (import_id, line)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 CREATE INDEX order_import_row_order ON order_import_row (import_id, order_no);

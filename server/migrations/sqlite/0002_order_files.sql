@@ -48,6 +48,10 @@ CREATE TABLE order_import_row (
     order_id       INTEGER,           -- the order that stood there when the line was read,
     old_status     TEXT,              -- its status,
     old_account_id INTEGER,           -- and its visitor: it is changed only if it still has both
+    -- What the application need not look for again among a hundred thousand lines:
+    new_visitor    INTEGER NOT NULL DEFAULT 0, -- the number had no account of a visitor's,
+    new_owner      INTEGER NOT NULL DEFAULT 0, -- the order belonged to another one,
+    new_task       INTEGER NOT NULL DEFAULT 0, -- or to another task
     PRIMARY KEY (import_id, line)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX order_import_row_order ON order_import_row (import_id, order_no);

@@ -130,6 +130,8 @@ async fn judge(
 ) -> Result<Vec<StagedLine>, DbError> {
     let numbers: Vec<_> = lines.iter().flatten().map(|(_, order)| &order.order_no).collect();
     let mut existing = store::existing(&app.db, tenant, &numbers).await?;
+    let mobiles: Vec<_> = lines.iter().flatten().map(|(_, order)| &order.mobile).collect();
+    let visitors = store::visitors(&app.db, tenant, &mobiles).await?;
     let mut good = Vec::with_capacity(lines.len());
     for line in lines {
         let (line, order) = match line {
@@ -139,8 +141,9 @@ async fn judge(
                 continue;
             }
         };
+        let new_visitor = !visitors.contains(order.mobile.expose());
         let Some(old) = existing.remove(order.order_no.as_str()) else {
-            good.push(StagedLine { line, order, action: Action::New, existing: None });
+            good.push(StagedLine { line, order, action: Action::New, existing: None, new_visitor });
             continue;
         };
         if old.status != order.status && !old.status.may_become(order.status) {
@@ -151,7 +154,7 @@ async fn judge(
             continue;
         }
         let action = if is_same(&order, &old) { Action::Same } else { Action::Change };
-        good.push(StagedLine { line, order, action, existing: Some(old) });
+        good.push(StagedLine { line, order, action, existing: Some(old), new_visitor });
     }
     Ok(good)
 }

@@ -7,9 +7,9 @@ use crate::redemption::store::{status_of, unknown_word};
 use crate::text::{Lang, Text};
 use sqlx::any::AnyRow;
 use sqlx::{Any, QueryBuilder, Row};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use wire::api::{ImportFault, ImportState, OrderImport, OrderStatus};
-use wire::{OrderNo, TenantId};
+use wire::{Mobile, OrderNo, TenantId};
 
 /// A reader that has given no sign of life for so long is dead (ms).
 const DEAD_AFTER: i64 = 10 * 60_000;
@@ -56,6 +56,22 @@ pub(super) struct StagedLine {
     pub(super) order: NewOrder,
     pub(super) action: Action,
     pub(super) existing: Option<Existing>,
+    /// The number has no account of a visitor's yet.
+    pub(super) new_visitor: bool,
+}
+
+impl StagedLine {
+    /// Whether the order changes hands.
+    fn new_owner(&self) -> bool {
+        self.existing.as_ref().is_some_and(|old| old.mobile.as_deref() != Some(self.order.mobile.expose()))
+    }
+
+    /// Whether the order moves to another task, or to none.
+    fn new_task(&self) -> bool {
+        let Some(wanted) = &self.order.task_no else { return false };
+        let wanted = wanted.as_ref().map(wire::TaskNo::as_str);
+        self.existing.as_ref().is_some_and(|old| old.task_no.as_deref() != wanted)
+    }
 }
 
 /// Begins an import; its id.
@@ -134,6 +150,22 @@ pub(super) async fn existing(
     Ok(rows.iter().map(order).collect::<Result<_, _>>()?)
 }
 
+/// Which of these numbers have an account of a visitor's.
+pub(super) async fn visitors(db: &Db, tenant: TenantId, mobiles: &[&Mobile]) -> Result<HashSet<String>, DbError> {
+    if mobiles.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut sql = QueryBuilder::<Any>::new("SELECT mobile FROM account WHERE is_visitor = 1 AND tenant_id = ");
+    sql.push_bind(tenant.0).push(" AND mobile IN (");
+    let mut list = sql.separated(", ");
+    for mobile in mobiles {
+        list.push_bind(mobile.expose());
+    }
+    sql.push(")");
+    let rows = sql.build().fetch_all(db.read()).await?;
+    Ok(rows.iter().map(|row| row.try_get("mobile")).collect::<Result<_, sqlx::Error>>()?)
+}
+
 /// Stages lines, and says how far reading is; `false` where the import was dropped meanwhile.
 pub(super) async fn stage(
     db: &Db,
@@ -159,7 +191,7 @@ pub(super) async fn stage(
     if !lines.is_empty() {
         let mut sql = QueryBuilder::<Any>::new(
             "INSERT INTO order_import_row (import_id, line, tenant_id, order_no, mobile, visitor_name, party_size, visit_at,
-                status, task_no, action, order_id, old_status, old_account_id) ",
+                status, task_no, action, order_id, old_status, old_account_id, new_visitor, new_owner, new_task) ",
         );
         sql.push_values(lines, |mut row, staged| {
             let (order, old) = (&staged.order, staged.existing.as_ref());
@@ -176,7 +208,10 @@ pub(super) async fn stage(
                 .push_bind(staged.action.as_str())
                 .push_bind(old.map(|old| old.id))
                 .push_bind(old.map(|old| old.status.as_str()))
-                .push_bind(old.map(|old| old.account_id));
+                .push_bind(old.map(|old| old.account_id))
+                .push_bind(i64::from(staged.new_visitor))
+                .push_bind(i64::from(staged.new_owner()))
+                .push_bind(i64::from(staged.new_task()));
         });
         sql.build().execute(&mut *tx).await?;
     }
@@ -342,8 +377,8 @@ pub(super) async fn make_visitors(tx: &mut Tx, tenant: TenantId, import: i64, no
     sqlx::query(
         "INSERT INTO account (tenant_id, mobile, name, is_visitor, is_guide, is_admin, created_at)
          SELECT r.tenant_id, r.mobile, r.visitor_name, 1, 0, 0, ? FROM order_import_row r
-         JOIN (SELECT MIN(line) AS line FROM order_import_row WHERE import_id = ? AND tenant_id = ? GROUP BY mobile) f
-            ON f.line = r.line
+         JOIN (SELECT MIN(line) AS line FROM order_import_row
+               WHERE import_id = ? AND tenant_id = ? AND new_visitor = 1 GROUP BY mobile) f ON f.line = r.line
          WHERE r.import_id = ? AND r.tenant_id = ?
            AND NOT EXISTS (SELECT 1 FROM account a WHERE a.tenant_id = r.tenant_id AND a.mobile = r.mobile)",
     )
@@ -356,7 +391,7 @@ pub(super) async fn make_visitors(tx: &mut Tx, tenant: TenantId, import: i64, no
     .await?;
     sqlx::query(
         "UPDATE account SET is_visitor = 1 WHERE tenant_id = ? AND is_visitor = 0
-           AND mobile IN (SELECT r.mobile FROM order_import_row r WHERE r.import_id = ? AND r.tenant_id = ?)",
+           AND mobile IN (SELECT r.mobile FROM order_import_row r WHERE r.import_id = ? AND r.tenant_id = ? AND r.new_visitor = 1)",
     )
     .bind(tenant.0)
     .bind(import)
@@ -371,10 +406,11 @@ pub(super) async fn make_visitors(tx: &mut Tx, tenant: TenantId, import: i64, no
 pub(super) async fn make_drafts(tx: &mut Tx, tenant: TenantId, import: i64, now: i64) -> Result<u64, DbError> {
     let inserted = sqlx::query(
         "INSERT INTO task (tenant_id, task_no, title, venue, starts_at, ends_at, created_at, updated_at)
-         SELECT r.tenant_id, r.task_no, r.task_no, '', MIN(r.visit_at), MAX(r.visit_at), ?, ? FROM order_import_row r
-         WHERE r.import_id = ? AND r.tenant_id = ? AND r.task_no IS NOT NULL
-           AND NOT EXISTS (SELECT 1 FROM task t WHERE t.tenant_id = r.tenant_id AND t.task_no = r.task_no)
-         GROUP BY r.tenant_id, r.task_no",
+         SELECT d.tenant_id, d.task_no, d.task_no, '', d.starts_at, d.ends_at, ?, ? FROM (
+            SELECT r.tenant_id, r.task_no, MIN(r.visit_at) AS starts_at, MAX(r.visit_at) AS ends_at FROM order_import_row r
+            WHERE r.import_id = ? AND r.tenant_id = ? AND r.task_no IS NOT NULL AND (r.action = 'new' OR r.new_task = 1)
+            GROUP BY r.tenant_id, r.task_no) d
+         WHERE NOT EXISTS (SELECT 1 FROM task t WHERE t.tenant_id = d.tenant_id AND t.task_no = d.task_no)",
     )
     .bind(now)
     .bind(now)
@@ -386,6 +422,8 @@ pub(super) async fn make_drafts(tx: &mut Tx, tenant: TenantId, import: i64, now:
 }
 
 /// Changes the orders that still have the status and the visitor which their lines were looked at with. How many.
+///
+/// Owner and task are statements of their own: they stand in indexes, which would be written for every line.
 pub(super) async fn change_orders(
     db: &Db,
     tx: &mut Tx,
@@ -393,29 +431,44 @@ pub(super) async fn change_orders(
     import: i64,
     now: i64,
 ) -> Result<u64, DbError> {
-    // The one statement that neither database takes from the other: an update that reads from other tables.
-    let statement = if db.is_mysql() {
-        "UPDATE order_import_row r
-         JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
-         JOIN order_import i ON i.id = r.import_id AND i.tenant_id = r.tenant_id
-         JOIN account a ON a.tenant_id = r.tenant_id AND a.mobile = r.mobile
-         LEFT JOIN task t ON t.tenant_id = r.tenant_id AND t.task_no = r.task_no
-         SET o.account_id = a.id, o.visitor_name = r.visitor_name, o.party_size = r.party_size, o.visit_at = r.visit_at,
-            o.status = r.status, o.task_id = CASE WHEN i.has_task = 1 THEN t.id ELSE o.task_id END, o.updated_at = ?
-         WHERE r.import_id = ? AND r.tenant_id = ? AND r.action = 'change'
-           AND o.status = r.old_status AND o.account_id = r.old_account_id"
+    // The statements that neither database takes from the other: updates that read from other tables.
+    let [values, owners, tasks] = if db.is_mysql() {
+        [
+            "UPDATE order_import_row r JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
+             SET o.visitor_name = r.visitor_name, o.party_size = r.party_size, o.visit_at = r.visit_at,
+                o.status = r.status, o.updated_at = ?
+             WHERE r.import_id = ? AND r.tenant_id = ? AND r.action = 'change'
+               AND o.status = r.old_status AND o.account_id = r.old_account_id",
+            "UPDATE order_import_row r JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
+             JOIN account a ON a.tenant_id = r.tenant_id AND a.mobile = r.mobile
+             SET o.account_id = a.id, o.updated_at = ?
+             WHERE r.import_id = ? AND r.tenant_id = ? AND r.new_owner = 1 AND o.account_id = r.old_account_id",
+            "UPDATE order_import_row r JOIN booking_order o ON o.id = r.order_id AND o.tenant_id = r.tenant_id
+             LEFT JOIN task t ON t.tenant_id = r.tenant_id AND t.task_no = r.task_no
+             SET o.task_id = t.id, o.updated_at = ?
+             WHERE r.import_id = ? AND r.tenant_id = ? AND r.new_task = 1",
+        ]
     } else {
-        "UPDATE booking_order AS o
-         SET account_id = a.id, visitor_name = r.visitor_name, party_size = r.party_size, visit_at = r.visit_at,
-            status = r.status, task_id = CASE WHEN i.has_task = 1 THEN t.id ELSE o.task_id END, updated_at = ?
-         FROM order_import_row r
-         JOIN order_import i ON i.id = r.import_id AND i.tenant_id = r.tenant_id
-         JOIN account a ON a.tenant_id = r.tenant_id AND a.mobile = r.mobile
-         LEFT JOIN task t ON t.tenant_id = r.tenant_id AND t.task_no = r.task_no
-         WHERE r.import_id = ? AND r.tenant_id = ? AND r.action = 'change' AND o.id = r.order_id
-           AND o.tenant_id = r.tenant_id AND o.status = r.old_status AND o.account_id = r.old_account_id"
+        [
+            "UPDATE booking_order AS o
+             SET visitor_name = r.visitor_name, party_size = r.party_size, visit_at = r.visit_at, status = r.status,
+                updated_at = ?
+             FROM order_import_row r
+             WHERE r.import_id = ? AND r.tenant_id = ? AND r.action = 'change' AND o.id = r.order_id
+               AND o.tenant_id = r.tenant_id AND o.status = r.old_status AND o.account_id = r.old_account_id",
+            "UPDATE booking_order AS o SET account_id = a.id, updated_at = ?
+             FROM order_import_row r JOIN account a ON a.tenant_id = r.tenant_id AND a.mobile = r.mobile
+             WHERE r.import_id = ? AND r.tenant_id = ? AND r.new_owner = 1 AND o.id = r.order_id
+               AND o.tenant_id = r.tenant_id AND o.account_id = r.old_account_id",
+            "UPDATE booking_order AS o SET task_id = t.id, updated_at = ?
+             FROM order_import_row r LEFT JOIN task t ON t.tenant_id = r.tenant_id AND t.task_no = r.task_no
+             WHERE r.import_id = ? AND r.tenant_id = ? AND r.new_task = 1 AND o.id = r.order_id AND o.tenant_id = r.tenant_id",
+        ]
     };
-    let updated = sqlx::query(statement).bind(now).bind(import).bind(tenant.0).execute(&mut **tx).await?;
+    let updated = sqlx::query(values).bind(now).bind(import).bind(tenant.0).execute(&mut **tx).await?;
+    for statement in [owners, tasks] {
+        sqlx::query(statement).bind(now).bind(import).bind(tenant.0).execute(&mut **tx).await?;
+    }
     Ok(updated.rows_affected())
 }
 
