@@ -14,6 +14,7 @@ use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use wire::{ErrorCode, Secret, TenantId};
@@ -42,7 +43,12 @@ pub struct AppState {
     pub(crate) web_hooks: WebHooks,
     /// Work that goes on when its caller has gone; shut-down waits for it.
     pub tasks: TaskTracker,
+    /// Places for order files that are read at the same time.
+    pub(crate) uploads: Arc<Semaphore>,
 }
+
+/// Order files that are read at the same time: each may take some memory and much of the database's time.
+const UPLOADS: usize = 2;
 
 impl AppState {
     /// Opens the database, migrates it if the settings say so, and makes the code store.
@@ -67,6 +73,7 @@ impl AppState {
             zone,
             settings: SettingsCache::default(),
             tasks: TaskTracker::new(),
+            uploads: Arc::new(Semaphore::new(UPLOADS)),
         }))
     }
 

@@ -170,6 +170,11 @@ impl Db {
         Ok(migrated?)
     }
 
+    /// Whether it speaks MySQL, for the few statements that differ.
+    pub(crate) fn is_mysql(&self) -> bool {
+        self.kind == Kind::Mysql
+    }
+
     /// Where statements that only read go.
     pub(crate) fn read(&self) -> &AnyPool {
         &self.read

@@ -20,6 +20,7 @@ mod settings;
 mod text;
 mod web_hooks;
 
+pub use booking::files as order_files;
 pub use config::Config;
 pub use demo::{Demo, DemoLink};
 
@@ -106,6 +107,12 @@ pub async fn start_with(
             })
             .into_future(),
     );
+    let leftovers = app.clone();
+    app.tasks.spawn(async move {
+        if let Err(error) = booking::files::drop_leftovers(&leftovers.db, leftovers.clock.now_ms()).await {
+            tracing::warn!(%error, "what old order files have left could not be dropped; the next import does it");
+        }
+    });
     tracing::info!(%address, "listening");
     Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, sending: Some(sending), _lock: lock })
 }

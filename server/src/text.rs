@@ -123,6 +123,58 @@ texts! {
     ConfirmRotation: "请确认后再更换核销码", "Confirm that the code shall be changed.";
     /// 1400: a setting.
     BadSetting: "没有这个设置项，或取值不正确", "There is no such setting, or its value does not fit.";
+    /// 1400 at 415: an upload.
+    NotAnOrderFile: "请上传 CSV 或 XLSX 文件（Content-Type: text/csv、application/vnd.openxmlformats-officedocument.spreadsheetml.sheet 或 application/octet-stream）", "Send a CSV or XLSX file (Content-Type: text/csv, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet or application/octet-stream).";
+    /// 1429: uploads.
+    ImportsBusy: "正在读取其他订单文件，请稍后重试", "Other order files are being read. Try again in a moment.";
+    /// 1409: an order file.
+    ImportReading: "文件还在读取中，请稍候", "The file is still being read. Wait a moment.";
+    /// 1409: an order file.
+    ImportRefused: "文件有错误，未导入任何订单：请修改后重新上传", "Something is wrong with the file, and nothing was imported. Correct it and upload it again.";
+    /// 1409: an order file.
+    ImportDropped: "预览已失效，未导入任何订单：请重新上传文件", "This preview has run out, and nothing was imported. Upload the file again.";
+    /// An order file.
+    FileEmpty: "文件是空的", "the file is empty";
+    /// An order file.
+    FileUnreadable: "无法读取文件", "the file cannot be read";
+    /// An order file.
+    FileOldExcel: "这是旧版 Excel 文件（.xls）或加密文件：请另存为不带密码的 .xlsx，或 CSV UTF-8", "this is an old Excel file (.xls), or an encrypted one: save it as .xlsx without a password, or as CSV UTF-8";
+    /// An order file.
+    FileDamaged: "不是有效的 XLSX 文件，或文件已损坏：请重新导出", "this is no valid XLSX file, or it is damaged: export it again";
+    /// An order file.
+    FileUnpacksTooLarge: "文件内容过大（解压后超过 256 MiB，或非工作表内容超过 48 MiB）：请拆分后分别导入", "the file holds too much (over 256 MiB unpacked, or over 48 MiB beside its sheets): split it and import the parts";
+    /// An order file.
+    ColumnMissing: "表头缺少“{zh}”（{en}）一列", "the header has no column {en} ({zh})";
+    /// An order file.
+    ColumnTwice: "表头有两列“{zh}”（{en}）", "the header has the column {en} ({zh}) twice";
+    /// A line of an order file.
+    RowTooLong: "这一行的单元格比表头多：含分隔符的内容须加引号", "this line has more cells than the header: a text with a delimiter in it must stand in quotation marks";
+    /// A cell of an order file.
+    CellEmpty: "不能为空", "must not be empty";
+    /// A cell of an order file.
+    CellGarbled: "有无法识别的字符：请将文件另存为 CSV UTF-8", "has characters that cannot be read: save the file as CSV UTF-8";
+    /// A cell of an order file.
+    CellRounded: "电子表格已把这个数字四舍五入（如 1.9E+18），原来的数字已丢失：请把该列设为“文本”格式，重新填写或导出", "a spreadsheet has rounded this number (like 1.9E+18) and its digits are lost: format the column as text and fill it in or export it again";
+    /// A cell of an order file.
+    CellIsMoment: "这里是日期或时间，不是号码：请把该列设为“文本”格式", "this is a date or a time: format the column as text";
+    /// A cell of an order file.
+    NameIllFormed: "姓名须为 1 到 64 个字，不能有控制字符", "a name has 1 to 64 characters, and no control characters";
+    /// A cell of an order file.
+    PartyIllFormed: "人数须为 1 到 100000 的整数", "must be a whole number from 1 to 100000";
+    /// A cell of an order file.
+    MomentIllFormed: "时间须为场馆当地时间，如 2026-08-01 09:30", "must be a date and a time of the venue's, like 2026-08-01 09:30";
+    /// A cell of an order file.
+    MomentSkipped: "场馆所在时区没有这个时间（夏令时切换）", "there is no such time in the venue's zone: its clocks are put forward over it";
+    /// A cell of an order file.
+    StatusUnknown: "状态须为：待支付、已支付、已核销、退款中、已退款、已取消（或 pending_payment、paid、consumed、refunding、refunded、cancelled）", "must be pending_payment, paid, consumed, refunding, refunded or cancelled (or 待支付, 已支付, 已核销, 退款中, 已退款, 已取消)";
+    /// A cell of an order file.
+    TaskNoIllFormed: "任务号不正确：只能是字母、数字、- 和 _，最多 64 位", "a task number is up to 64 letters, digits, - and _";
+    /// A line of an order file.
+    OrderTwice: "与第 {line} 行是同一个订单号", "the same order number as in line {line}";
+    /// A line of an order file.
+    IllegalStep: "订单现在是“{from}”，不能改为“{to}”", "the order is {from} and may not become {to}";
+    /// A line of an order file.
+    ChangedSincePreview: "预览之后这个订单有变化（现在是“{from}”）：请重新上传文件", "the order has changed since the preview (it is {from} now): upload the file again";
     /// The visitor's page has not been built.
     PagesNotBuilt: "页面尚未构建：请运行 npm run build 后重新构建服务端。接口已可使用。", "The pages have not been built: run npm run build and build the server again. The API is at work.";
 }

@@ -128,3 +128,66 @@ fn the_demo_says_where_to_look_and_wants_loopback_and_an_empty_database() {
     let open = command(folder.path()).args(["serve", "--demo"]).env("GUIDEPOST_LISTEN", "0.0.0.0:0").output().unwrap();
     assert!(text(&open.stderr).contains("`listen`"), "{}", text(&open.stderr));
 }
+
+const HEADER: &str = "orderNo,mobile,visitorName,partySize,visitAt,status\n";
+
+#[test]
+fn orders_are_imported_from_the_command_line_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("orders.csv");
+    let path = file.to_str().unwrap();
+    let good = format!("{HEADER}BK1,13800000001,张三,12,2026-08-01 09:30,paid\n");
+    std::fs::write(&file, format!("{good}BK2,1380000,李四,12,2026-08-01 09:30,paid\n")).unwrap();
+    for arguments in [&["import", "orders", path][..], &["import", "orders", path, "--dry-run"]] {
+        let output = run(folder.path(), arguments);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), ""));
+        assert!(text(&output.stderr).contains("line 3, mobile: "), "{}", text(&output.stderr));
+        assert!(!text(&output.stderr).contains("1380000"), "a fault quotes a number: {}", text(&output.stderr));
+    }
+    let chinese =
+        command(folder.path()).args(["import", "orders", path]).env("LC_ALL", "zh_CN.UTF-8").output().unwrap();
+    assert!(text(&chinese.stderr).contains("第 3 行, mobile: 手机号格式不正确"), "{}", text(&chinese.stderr));
+
+    std::fs::write(&file, good).unwrap();
+    let output = run(folder.path(), &["import", "orders", path, "--dry-run"]);
+    assert!(output.status.success() && text(&output.stdout).contains("a dry run: nothing was changed"));
+    let new = "orders: 1 (1 new, 0 changed, 0 unchanged); tasks made as drafts: 0\n";
+    let same = "orders: 1 (0 new, 0 changed, 1 unchanged); tasks made as drafts: 0\n";
+    for want in [new, same] {
+        let output = run(folder.path(), &["import", "orders", path]);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), want), "{}", text(&output.stderr));
+    }
+    for arguments in [&["import"][..], &["import", "orders"], &["import", "orders", path, "--nonsense"]] {
+        assert_eq!(run(folder.path(), arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    let output = run(folder.path(), &["import", "orders", "/nowhere.csv"]);
+    assert!(output.status.code() == Some(1) && text(&output.stderr).contains("/nowhere.csv cannot be opened"));
+    let output = run(folder.path(), &["import", "orders", path, "--tenant", "9"]);
+    assert!(output.status.code() == Some(1) && text(&output.stderr).contains("there is no tenant 9"));
+}
+
+#[test]
+fn an_import_that_cannot_reach_the_codes_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("orders.csv");
+    std::fs::write(&file, format!("{HEADER}BK1,13800000001,张三,12,2026-08-01 09:30,paid\n")).unwrap();
+    let path = file.to_str().unwrap();
+    let mut serve = command(folder.path());
+    serve.arg("serve");
+    let serving = Serving::start(serve);
+    let output = run(folder.path(), &["import", "orders", path]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("import the file in its console, or over HTTP"), "{}", text(&output.stderr));
+    // Only to say what it would do, it deletes no code.
+    assert!(run(folder.path(), &["import", "orders", path, "--dry-run"]).status.success());
+    drop(serving);
+    // A port where nobody listens.
+    let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut import = command(folder.path());
+    import.args(["import", "orders", path]).env("GUIDEPOST_CODE_STORE__URL", format!("redis://{away}"));
+    let output = import.output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), ""));
+    assert!(text(&output.stderr).contains("the code store is away"), "{}", text(&output.stderr));
+    let output = run(folder.path(), &["import", "orders", path]);
+    assert!(text(&output.stdout).starts_with("orders: 1 (1 new"), "nothing had been imported before");
+}

@@ -115,3 +115,25 @@ impl Caller {
 }
 
 const GUIDE_CONSUME: &str = "/app-api/team/guide-task/booking/consume";
+
+/// What a spreadsheet's file is called in a `Content-Type`.
+pub const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+
+impl Caller {
+    /// An admin uploads an order file, and gets a preview.
+    pub async fn upload(&self, file: impl Into<reqwest::Body>) -> Answer {
+        self.upload_as("application/octet-stream", file).await
+    }
+
+    /// The same, with a content type.
+    pub async fn upload_as(&self, content_type: &str, file: impl Into<reqwest::Body>) -> Answer {
+        let request = self.request(Method::POST, "/admin-api/order-imports").header("content-type", content_type);
+        Answer::to(request.header("accept-language", "en").body(file)).await
+    }
+
+    /// An admin applies a preview.
+    pub async fn apply(&self, preview: &Value) -> Answer {
+        let request = self.request(Method::POST, &format!("/admin-api/order-imports/{}", preview["id"]));
+        Answer::to(request.header("accept-language", "en")).await
+    }
+}

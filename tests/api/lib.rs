@@ -9,7 +9,7 @@ pub mod stores;
 mod venue;
 
 pub use chance::{FixedClock, ScriptedRandom};
-pub use http::{Answer, Caller};
+pub use http::{Answer, Caller, XLSX};
 pub use process::ServerProcess;
 pub use stores::Stores;
 pub use venue::{Order, START, Venue};

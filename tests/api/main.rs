@@ -23,6 +23,8 @@ mod limits;
 mod lost_answer;
 mod lost_commit;
 mod machine;
+mod order_file_kinds;
+mod order_files;
 mod race;
 mod redemption;
 mod rotate;

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: how well and how fast the scanner reads; `cargo xtask bench refusals`: whether a refusal's time tells why.
+//! `cargo xtask bench`: how well and how fast the scanner reads; `cargo xtask bench refusals`: whether a refusal's time tells
+//! why; `cargo xtask bench orders`: what an order file of 100,000 lines takes.
 
 use crate::apt;
 use crate::cargo::Target;
@@ -8,8 +9,10 @@ use std::path::PathBuf;
 
 /// Measures on the folders that are named, or on each folder of `../shared/corpora`.
 pub(crate) fn bench(folders: &[String]) -> anyhow::Result<()> {
-    if folders == ["refusals"] {
-        return refusals();
+    match folders {
+        [word] if word == "refusals" => return of_the_interface("refusals"),
+        [word] if word == "orders" => return of_the_interface("order_files"),
+        _ => {}
     }
     apt::install(apt::TO_RUN)?;
     let mut folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
@@ -30,10 +33,10 @@ pub(crate) fn bench(folders: &[String]) -> anyhow::Result<()> {
     run(command.args(["--", "--bench"]).args(folders))
 }
 
-/// Compares the times of "no code", "wrong code" and "expired code" on every store, in one run.
-fn refusals() -> anyhow::Result<()> {
+/// Measures the HTTP interface on real stores, in one run.
+fn of_the_interface(bench: &str) -> anyhow::Result<()> {
     apt::install(&[apt::TO_RUN, apt::TO_TEST].concat())?;
     let target = Target::take()?;
-    // The tests' own build: a ratio of one run does not depend on how fast the build is.
-    run(&mut target.cargo(&["bench", "--profile", "dev", "--locked", "--workspace", "--bench", "refusals"]))
+    // The tests' own build: a ratio of one run does not depend on how fast the build is, and a time is at most as good.
+    run(&mut target.cargo(&["bench", "--profile", "dev", "--locked", "--workspace", "--bench", bench]))
 }

@@ -28,7 +28,8 @@ cargo xtask COMMAND
   test                 install what is missing, build, lint, run every test; stops at the first failure
   types                write the descriptions of the interfaces and the pages' types anew
   controls [NAME]      take guards away in a copy of the tree and see that the tests notice
-  bench [FOLDER...]    measure the scanner on folders of pictures (release build)
+  bench [FOLDER...]    measure the scanner on folders of pictures (release build); `bench refusals`: what the times of
+                       refusals tell; `bench orders`: an order file of 100,000 lines
   help                 this page
 
 Builds go to CARGO_TARGET_DIR, or to guidepost/target in the user's cache folder. docs/development.md has more.";

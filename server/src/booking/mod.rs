@@ -1,6 +1,7 @@
 //! Where bookings come from and how people see them: orders, tasks, the machine interface.
 
 mod export;
+pub mod files;
 mod guides;
 mod orders;
 mod own_orders;
@@ -11,6 +12,7 @@ use crate::app::App;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use files::routes as file_routes;
 pub(crate) use orders::{NewOrder, put as put_order};
 pub(crate) use store::masked;
 pub(crate) use tasks::{NewTask, day_of, own_task, put as put_task};

@@ -50,14 +50,29 @@ pub(crate) async fn put_order(
     app.see_through(work).await.map(Answer)
 }
 
+/// How many people, if any venue admits as many.
+pub(super) fn party_size(people: i64) -> Option<i64> {
+    Some(people).filter(|n| (1..=MAX_PARTY).contains(n))
+}
+
+/// A time (Unix ms), if it is no typing error.
+pub(super) fn visit_at(time: i64) -> Option<i64> {
+    Some(time).filter(|t| (0..=LAST_MOMENT).contains(t))
+}
+
+/// The name that an order is booked for.
+pub(super) fn visitor_name(name: &str) -> Result<String, ApiError> {
+    plain_text("visitorName", name, 64)
+}
+
 fn check_format(number: &str, request: PutOrder) -> Result<NewOrder, ApiError> {
     let bad = |field| ApiError::bad_field(field, Text::BadField);
     Ok(NewOrder {
         order_no: order_no("orderNo", number)?,
         mobile: mobile(&request.mobile)?,
-        visitor_name: plain_text("visitorName", &request.visitor_name, 64)?,
-        party_size: Some(request.party_size).filter(|n| (1..=MAX_PARTY).contains(n)).ok_or_else(|| bad("partySize"))?,
-        visit_at: Some(request.visit_at).filter(|t| (0..=LAST_MOMENT).contains(t)).ok_or_else(|| bad("visitAt"))?,
+        visitor_name: visitor_name(&request.visitor_name)?,
+        party_size: party_size(request.party_size).ok_or_else(|| bad("partySize"))?,
+        visit_at: visit_at(request.visit_at).ok_or_else(|| bad("visitAt"))?,
         status: request.status,
         task_no: request.task_no.map(|no| no.as_deref().map(|no| task_no("taskNo", no)).transpose()).transpose()?,
     })

@@ -1,5 +1,6 @@
-//! The commands: serve, admin, api-key, tenant, migrate, openapi. Logs go to standard error.
+//! The commands: serve, admin, api-key, tenant, import, migrate, openapi. Logs go to standard error.
 
+mod import;
 mod serve;
 mod set_up;
 
@@ -56,6 +57,11 @@ enum Command {
         #[command(subcommand)]
         action: TenantAction,
     },
+    /// Bring files in
+    Import {
+        #[command(subcommand)]
+        action: ImportAction,
+    },
     /// Apply pending migrations and end
     Migrate {
         #[command(flatten)]
@@ -92,6 +98,20 @@ enum ApiKeyAction {
         /// What the key is for
         #[arg(long)]
         name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ImportAction {
+    /// Import orders from a CSV or XLSX file, all of them or none
+    Orders {
+        #[command(flatten)]
+        common: Common,
+        /// The file
+        file: PathBuf,
+        /// Only say what it would do, and what is wrong with it
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 
@@ -135,6 +155,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Tenant { action: TenantAction::Add { common, name } } => {
                 set_up::add_tenant(&open(&common).await?, &name).await
             }
+            Command::Import { action: ImportAction::Orders { common, file, dry_run } } => {
+                import::orders(load(&common)?, common.tenant, &file, dry_run).await
+            }
             Command::Migrate { common } => {
                 let app = open(&common).await?;
                 app.db.migrate().await
@@ -162,5 +185,9 @@ fn load(common: &Common) -> anyhow::Result<Config> {
 
 /// Opens the database for a command that does not serve.
 async fn open(common: &Common) -> anyhow::Result<App> {
-    AppState::open(load(common)?, Arc::new(SystemClock::new()), Arc::new(SystemRandom)).await
+    open_with(load(common)?).await
+}
+
+async fn open_with(config: Config) -> anyhow::Result<App> {
+    AppState::open(config, Arc::new(SystemClock::new()), Arc::new(SystemRandom)).await
 }

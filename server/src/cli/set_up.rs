@@ -8,7 +8,7 @@ use std::io::Read;
 use wire::{Mobile, Secret, TenantId};
 
 /// The tenant that was named, or the only one there is.
-async fn tenant(app: &App, named: Option<i64>) -> anyhow::Result<TenantId> {
+pub(super) async fn tenant(app: &App, named: Option<i64>) -> anyhow::Result<TenantId> {
     let tenants = create::tenants(app).await?;
     match (named, tenants.as_slice()) {
         (Some(id), all) if all.contains(&TenantId(id)) => Ok(TenantId(id)),

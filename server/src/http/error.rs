@@ -68,6 +68,11 @@ impl ApiError {
         Self { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, ..Self::bad_request(Text::NotJson) }
     }
 
+    /// 1400 at 415, for uploads.
+    pub(crate) fn no_order_file() -> Self {
+        Self { text: Text::NotAnOrderFile, ..Self::not_json() }
+    }
+
     /// 1400 at 405.
     pub(crate) fn wrong_method() -> Self {
         Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::bad_request(Text::WrongMethod) }
@@ -118,6 +123,11 @@ impl ApiError {
     /// The code that the caller sees.
     pub(crate) fn code(&self) -> ErrorCode {
         self.code
+    }
+
+    /// The text that the caller reads.
+    pub(crate) fn text(&self) -> Text {
+        self.text
     }
 
     /// Writes what the operator should know.

@@ -34,6 +34,9 @@ fn api() -> OpenApiRouter<App> {
         .merge(booking::routes())
         .merge(redemption::routes())
         .merge(info::routes())
+        .layer(middleware::from_fn(within_limit))
+        // A file may take longer to arrive and to be read.
+        .merge(booking::file_routes())
 }
 
 /// The whole HTTP interface.
@@ -60,11 +63,8 @@ pub(crate) fn is_api(path: &str) -> bool {
 
 /// A database that hangs must not keep callers waiting: after the limit it is unknown what came of the request. Work that
 /// must not stop half way goes on by itself (`AppState::see_through`).
-async fn within_limit(api: bool, answered: impl Future<Output = Response>) -> Response {
-    if !api {
-        return answered.await;
-    }
-    let answered = tokio::time::timeout(REQUEST_LIMIT, answered).await;
+async fn within_limit(request: Request, next: Next) -> Response {
+    let answered = tokio::time::timeout(REQUEST_LIMIT, next.run(request)).await;
     answered.unwrap_or_else(|_| ApiError::from(ErrorCode::Unavailable).into_response())
 }
 
@@ -76,7 +76,7 @@ async fn edge(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let span = tracing::info_span!("request", id);
     async {
-        let mut response = within_limit(is_api(&path), next.run(request)).await;
+        let mut response = next.run(request).await;
         let error = response.extensions_mut().remove::<ApiError>();
         if let Some(error) = &error {
             error.log();

@@ -589,3 +589,77 @@ pub struct Page<T> {
 #[serde(transparent)]
 #[schema(value_type = Object)]
 pub struct SettingsMap(pub std::collections::BTreeMap<String, serde_json::Value>);
+
+/// Where an order file stands on its way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ImportState {
+    /// It is being read.
+    Reading,
+    /// It has been read and could be applied; nothing has been changed.
+    Previewed,
+    /// Something is wrong with it; nothing has been changed, and it cannot be applied.
+    Refused,
+    /// It has been applied.
+    Applied,
+    /// It was not applied in time, or its reading was cut off; nothing has been changed.
+    Dropped,
+}
+
+impl ImportState {
+    /// Every state.
+    pub const ALL: [Self; 5] = [Self::Reading, Self::Previewed, Self::Refused, Self::Applied, Self::Dropped];
+
+    /// The wire's and the database's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reading => "reading",
+            Self::Previewed => "previewed",
+            Self::Refused => "refused",
+            Self::Applied => "applied",
+            Self::Dropped => "dropped",
+        }
+    }
+
+    /// The state with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == word)
+    }
+}
+
+/// An order file: what it would do, or has done, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OrderImport {
+    /// Its number.
+    pub id: i64,
+    /// Where it stands.
+    pub state: ImportState,
+    /// Orders that have been read so far.
+    pub done: i64,
+    /// Orders in the file; an estimate while it is read.
+    pub rows: i64,
+    /// Orders that are new.
+    pub new: i64,
+    /// Orders that are known and change.
+    pub changed: i64,
+    /// Orders that stay as they are.
+    pub unchanged: i64,
+    /// Tasks that are not known and become drafts without guides.
+    pub new_tasks: i64,
+    /// How many faults there are.
+    pub fault_count: i64,
+    /// The first hundred of them.
+    pub faults: Vec<ImportFault>,
+}
+
+/// What is wrong with an order file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImportFault {
+    /// The line, as a spreadsheet numbers it; `null`: the file as a whole.
+    pub line: Option<i64>,
+    /// The column's name; `null`: the line as a whole.
+    pub field: Option<String>,
+    /// What is wrong, in the caller's language.
+    pub message: String,
+}
