@@ -180,3 +180,23 @@ async fn its_limit_leaves_one_row_an_operator_and_minute(stores: Stores) {
     let rows: Vec<_> = rows["items"].as_array().unwrap().iter().map(|row| (&row["operator"], &row["at"])).collect();
     assert_eq!(rows, [(&json!("林悦"), &json!(START + 60_000)), (&json!("林悦"), &json!(START))]);
 }
+
+/// That another order is redeemed in the same moment makes no guess at a code a harmless one.
+#[apply(every_store)]
+async fn a_wrong_code_beside_a_redemption_is_a_wrong_code(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    let guide = venue.guide().await;
+    venue.put_guide("13900000002", "周航").await;
+    venue.put_task("T1", &["13900000001", "13900000002"]).await;
+    let other = venue.sign_in("13900000002").await;
+    for n in 0..5 {
+        let order_no = format!("BK{n}");
+        let code = venue.paid_order_with_code(&order_no).await;
+        let wrong = if code == "100000" { "100001" } else { "100000" };
+        let (redeemed, guessed) = tokio::join!(guide.redeem(&order_no, &code), by_code(&other, wrong));
+        redeemed.ok();
+        guessed.refused(422, 2003);
+        assert_eq!(venue.results(&order_no).await, [0]);
+    }
+    by_code(&other, "100000").await.refused(429, 2005);
+}

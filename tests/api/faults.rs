@@ -251,3 +251,52 @@ async fn without_redis_an_order_does_not_change_hands() {
     // What takes nothing from the old owner goes on.
     venue.put_order("BK1", &Order::paid().with("partySize", 5)).await;
 }
+
+/// The code that could not be deleted is dead before the order can be redeemed again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_that_outlived_its_orders_payment_redeems_nothing() {
+    let redis = start_redis(&[]);
+    let venue = venue_on(format!("redis://127.0.0.1:{}", redis.port)).await;
+    let guide = venue.guide().await;
+    let code = venue.paid_order_with_code("BK1").await;
+    redis_cli(redis.port, &["replicaof", "127.0.0.1", "1"]);
+    // What takes nothing from anybody goes on, and leaves the code in the store.
+    venue.put_order("BK1", &Order::paid().with("status", "refunding")).await;
+    venue.machine().put("/open-api/orders/BK1", &Order::paid().body).await.refused(503, 2004);
+    redis_cli(redis.port, &["replicaof", "no", "one"]);
+    venue.put_order("BK1", &Order::paid()).await;
+    guide.redeem("BK1", &code).await.refused(422, 2003);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_store_that_fails_behind_the_order_is_in_the_audit() {
+    let redis = start_redis(&[]);
+    let venue = venue_on(format!("redis://127.0.0.1:{}", redis.port)).await;
+    let guide = venue.guide().await;
+    let code = venue.paid_order_with_code("BK1").await;
+    redis_cli(redis.port, &["set", "team:booking:verify:1:order:1", "garbage"]);
+    guide.redeem("BK1", &code).await.refused(503, 2004);
+    assert_eq!(venue.results("BK1").await, [2004]);
+}
+
+/// What was sent to a store that hung is done when it goes on, and must not cost the operator their places.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_at_a_store_that_hangs_leave_no_places_taken() {
+    let redis = start_redis(&[]);
+    let venue = venue_on(format!("redis://127.0.0.1:{}", redis.port)).await;
+    let admin = venue.admin().await;
+    venue.put_order("BK1", &Order::paid()).await;
+    // An admin is not asked for a freeze first, so that the place is what hangs.
+    let redeem = json!({"orderNo": "BK1", "verifyCode": "100000"});
+    let path = "/admin-api/team/booking-order/booking/consume";
+    admin.post(path, &redeem).await.refused(422, 2003);
+    let places = || redis_cli(redis.port, &["zcard", "team:booking:limit:1:address:127.0.0.1"]).trim().to_owned();
+    assert_eq!(places(), "1");
+    redis.signal("STOP");
+    let all = (0..6).map(|_| admin.post(path, &redeem));
+    for answer in futures::future::join_all(all).await {
+        answer.refused(503, 2004);
+    }
+    redis.signal("CONT");
+    wait_until("the places are free again", || places() == "1");
+}

@@ -34,6 +34,5 @@ mod tasks;
 mod tenants;
 mod tls;
 mod two_servers;
-mod under_load;
 mod visitor;
 mod web_hooks;

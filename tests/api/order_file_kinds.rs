@@ -13,12 +13,13 @@ use crate::every_store;
 const HEADER: [&str; 7] = ["orderNo", "mobile", "visitorName", "partySize", "visitAt", "status", "taskNo"];
 
 /// A shared case; `None`, and a word about it, where the cases are not on this machine.
+#[expect(clippy::print_stderr, reason = "who runs the tests must see what was not checked")]
 fn case(name: &str) -> Option<Vec<u8>> {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/orders").join(name);
     match std::fs::read(&file) {
         Ok(bytes) => Some(bytes),
         Err(error) => {
-            println!("NOT CHECKED: {} cannot be read: {error}", file.display());
+            eprintln!("NOT CHECKED: {} cannot be read: {error}", file.display());
             None
         }
     }

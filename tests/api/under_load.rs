@@ -1,15 +1,20 @@
 //! Stores that fail while a dozen guides redeem: nothing is redeemed without them, every answer comes soon, and all goes
 //! on by itself afterwards.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use api_tests::stores::{Served, mariadb, redis_cli, start_mariadb, start_redis};
 use api_tests::{Answer, Caller, Order, Stores, Venue};
 use guidepost_server::config::DatabaseUrl;
 use rstest::rstest;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
+
+/// One fault at a time.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// How many redeem at once, each an operator of their own.
 const GUIDES: usize = 12;
@@ -41,7 +46,7 @@ struct Seen {
 /// What the guides do and see.
 #[derive(Debug, Default)]
 struct Log {
-    seen: Mutex<Vec<Seen>>,
+    seen: std::sync::Mutex<Vec<Seen>>,
     over: AtomicBool,
 }
 
@@ -208,6 +213,7 @@ async fn without_redis_nothing_is_redeemed_and_every_answer_comes_within_two_sec
     #[values(Fault::Stopped, Fault::Hanging, Fault::RestartedEmpty, Fault::Full, Fault::ReadOnly)] fault: Fault,
     #[values(Stores::SqliteRedis, Stores::MariadbRedis)] stores: Stores,
 ) {
+    let _alone = ALONE.lock().await;
     let redis = start_redis(&[]);
     let venue = Venue::open_with(stores, |config| {
         config.code_store.url = DatabaseUrl::new(format!("redis://127.0.0.1:{}", redis.port));
@@ -254,6 +260,7 @@ fn without_limits(config: &mut guidepost_server::Config) {
 async fn a_database_that_hangs_is_1503_soon_and_costs_no_code() {
     /// The limit of a request; one that only waits for a connection, or commits, is answered in 5 s.
     const SOON: Duration = Duration::from_secs(15);
+    let _alone = ALONE.lock().await;
     let server = start_mariadb();
     mariadb(&server, "CREATE DATABASE venue");
     let venue = Venue::open_with(Stores::SqliteRedis, |config| {

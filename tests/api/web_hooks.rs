@@ -291,7 +291,9 @@ async fn without_its_event_in_the_outbox_nothing_is_redeemed(stores: Stores) {
     let database = venue.database().await;
     sqlx::query("ALTER TABLE web_hook_delivery RENAME TO away").execute(&database).await.unwrap();
     let answer = guide.redeem_as("BK1", &code, "r-1").await;
-    assert_eq!((answer.code(), venue.status("BK1").await.as_str()), (1503, "paid"), "redeemed without its event");
+    // MariaDB says that the table is missing, which is a fault of ours; SQLite's word may mean anything.
+    let wanted = if stores == Stores::MariadbRedis { 1500 } else { 1503 };
+    assert_eq!((answer.code(), venue.status("BK1").await.as_str()), (wanted, "paid"), "redeemed without its event");
     assert!(venue.results("BK1").await.is_empty());
     sqlx::query("ALTER TABLE away RENAME TO web_hook_delivery").execute(&database).await.unwrap();
     guide.redeem_as("BK1", &code, "r-1").await.ok();

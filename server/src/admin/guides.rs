@@ -25,7 +25,10 @@ pub(crate) async fn list_guides(State(app): State<App>, Admin(session): Admin) -
     let mut guides = Vec::new();
     for row in &rows {
         let id = row.try_get("id")?;
-        let held = app.codes.held(&freeze_window_of(&app, session.tenant, id)).await?;
+        // Without the code store the list is there all the same, and says what is not known.
+        let held = app.codes.held(&freeze_window_of(&app, session.tenant, id)).await;
+        let unknown = held.is_err().then(|| "unknown".to_owned());
+        let held = held.ok().flatten();
         let by_admin = row.try_get::<Option<i64>, _>("frozen_at")?.is_some();
         let mobile: Option<String> = row.try_get("mobile")?;
         let mobile = mobile.unwrap_or_default();
@@ -33,7 +36,7 @@ pub(crate) async fn list_guides(State(app): State<App>, Admin(session): Admin) -
             id,
             name: row.try_get("name")?,
             mobile: mobile[mobile.len().saturating_sub(4)..].to_owned(),
-            frozen: if by_admin { Some("admin".to_owned()) } else { held.map(|_| "failures".to_owned()) },
+            frozen: if by_admin { Some("admin".to_owned()) } else { held.map(|_| "failures".to_owned()).or(unknown) },
             frozen_for: held.filter(|_| !by_admin).map(|left| i64::try_from(left.as_secs() + 1).unwrap_or(i64::MAX)),
         });
     }
@@ -63,8 +66,9 @@ pub(crate) async fn unfreeze_guide(
     PathPart(id): PathPart,
 ) -> ApiResult<bool> {
     let id = guide_id(&id)?;
-    set_frozen(&app, session.tenant, id, None).await?;
+    // The code store first: where it is away nothing is changed, rather than half of it.
     app.codes.release(&freeze_window_of(&app, session.tenant, id)).await?;
+    set_frozen(&app, session.tenant, id, None).await?;
     alerts::raise(&app, session.tenant, AlertKind::GuideUnfrozen, Some(id)).await;
     Ok(Answer(true))
 }

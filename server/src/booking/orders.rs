@@ -113,9 +113,10 @@ async fn put_once(app: &App, tenant: TenantId, order: &NewOrder) -> Result<Resul
     };
     let key = app.code_key(tenant, old.id);
     let changes_hands = old.visitor != visitor;
-    // The code in the old owner's hands would redeem the new owner's order, so without the code store nothing is changed.
-    if changes_hands
-        && old.status == OrderStatus::Paid
+    // A code from before would redeem the order as it is from now on: one in the old owner's hands, or one that could not be
+    // deleted when the order left `paid`. Without the code store nothing is changed.
+    if order.status == OrderStatus::Paid
+        && (changes_hands || old.status != OrderStatus::Paid)
         && let Err(away) = app.codes.delete(&key).await
     {
         return Ok(Err(away.into()));

@@ -68,6 +68,11 @@ pub struct MemoryCodes {
     clock: Arc<dyn Clock>,
 }
 
+/// How much longer an order is locked. One that is locked without any wrong code, by a limit of 0, stays so.
+fn lock_left(entry: &OrderEntry, now: Duration, rule: LockRule) -> Duration {
+    if entry.wrong_until > now { entry.wrong_until - now } else { rule.lock }
+}
+
 /// Changes one entry in one step; what `change` returns comes back.
 fn change<K: Hash + Eq + Clone + Send + Sync + 'static, T: Default + Clone + Send + Sync + 'static, R>(
     cache: &Cache<K, Kept<T>>,
@@ -128,7 +133,7 @@ impl MemoryCodes {
         OrderCodes {
             graced: graced.filter(|code| current.as_ref() != Some(code)).collect(),
             current,
-            locked: (entry.wrong.len() >= rule.max as usize).then(|| entry.wrong_until.saturating_sub(now)),
+            locked: (entry.wrong.len() >= rule.max as usize).then(|| lock_left(entry, now, rule)),
         }
     }
 }
@@ -197,7 +202,7 @@ impl CodeStore for MemoryCodes {
                 return Verdict::Open;
             }
             if entry.wrong.len() >= rule.max as usize {
-                return Verdict::Locked(entry.wrong_until.saturating_sub(now));
+                return Verdict::Locked(lock_left(entry, now, rule));
             }
             if !right {
                 entry.wrong.push(attempt.clone());

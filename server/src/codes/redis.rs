@@ -526,6 +526,11 @@ fn millis(duration: Duration) -> String {
     duration.as_millis().to_string()
 }
 
+/// How much longer an order is locked. One that is locked without any wrong code, by a limit of 0, stays so.
+fn lock_left(left: i64, rule: LockRule) -> Duration {
+    if left > 0 { from_millis(left) } else { rule.lock }
+}
+
 fn from_millis(left: i64) -> Duration {
     Duration::from_millis(u64::try_from(left).unwrap_or(0))
 }
@@ -559,7 +564,7 @@ fn order_codes(
     Ok(OrderCodes {
         graced: graced.map(|old| code(&old)).collect::<CodesResult<_>>()?,
         current: current.map(|text| code(&text)).transpose()?,
-        locked: (wrong >= rule.max).then(|| from_millis(left)),
+        locked: (wrong >= rule.max).then(|| lock_left(left, rule)),
     })
 }
 
@@ -603,7 +608,7 @@ impl CodeStore for RedisCodes {
         let (locked, left): (i64, i64) = self
             .script(SETTLE, &[&key.helper("wrong")], &[&attempt.0, right, &rule.max.to_string(), &millis(rule.lock)])
             .await?;
-        Ok(if locked == 0 { Verdict::Open } else { Verdict::Locked(from_millis(left)) })
+        Ok(if locked == 0 { Verdict::Open } else { Verdict::Locked(lock_left(left, rule)) })
     }
 
     async fn retire(&self, key: &CodeKey, code: &VerifyCode) -> CodesResult<()> {

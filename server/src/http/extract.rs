@@ -131,7 +131,10 @@ impl FromRequestParts<App> for ClientAddress {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
-        let forwarded = parts.headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+        // A hop that is no text is none that can be read; those beside it are.
+        let forwarded = parts.headers.get_all("x-forwarded-for").iter();
+        let forwarded: Vec<_> = forwarded.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        let forwarded = forwarded.iter().map(AsRef::as_ref);
         Ok(Self(peer.map(|peer| client_of(peer, forwarded, &app.config.trusted_proxies))))
     }
 }

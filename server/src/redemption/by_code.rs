@@ -11,9 +11,8 @@ use crate::http::extract::{Body, ClientAddress, request_id, task_no, verify_code
 use crate::http::session::Guide;
 use crate::text::Text;
 use axum::extract::State;
-use std::collections::HashSet;
 use std::time::Duration;
-use wire::api::{Candidate, Candidates, ConsumeByCodeRequest, Consumed, Entry, OrderStatus};
+use wire::api::{Candidate, Candidates, ConsumeByCodeRequest, Consumed, Entry};
 use wire::{Envelope, ErrorCode, OrderNo, VerifyCode};
 
 /// Redeems the one order among the guide's that has this code now.
@@ -100,9 +99,7 @@ impl ByCode {
             limits.count_failure(false).await;
             return Err(ErrorCode::BookingOrderNotExists.into());
         }
-        let orders = self.paid_orders().await?;
-        let ids: Vec<_> = orders.iter().map(|(_, order)| order.id).collect();
-        let mut matches = self.matches(orders).await?;
+        let mut matches = self.matches().await?;
         if matches.len() > 1 {
             for Match { order, .. } in &matches {
                 self.caller.note_refusal(order.id, order.status, ErrorCode::VerifyCodeAmbiguous).await;
@@ -110,7 +107,7 @@ impl ByCode {
             return Err(ApiError::from(ErrorCode::VerifyCodeAmbiguous).with(candidates(&matches)));
         }
         let Some(Match { order_no, order, key, locked }) = matches.pop() else {
-            return self.explain_no_match(&ids).await;
+            return self.explain_no_match().await;
         };
         *found = Some(order.id);
         if let Some(left) = locked {
@@ -121,15 +118,11 @@ impl ByCode {
         attempt.finish(&order, &key).await
     }
 
-    async fn paid_orders(&self) -> Result<Vec<(OrderNo, OrderRow)>, ApiError> {
-        let Caller { app, operator, .. } = &self.caller;
-        Ok(store::paid_orders_of_guide(&app.db, operator.tenant, operator.account_id, &self.tasks).await?)
-    }
-
     /// Every order is compared, whatever was found before it, and a locked one like the others: two orders of one code
     /// must not become one because somebody guessed at the other.
-    async fn matches(&self, orders: Vec<(OrderNo, OrderRow)>) -> Result<Vec<Match>, ApiError> {
+    async fn matches(&self) -> Result<Vec<Match>, ApiError> {
         let Caller { app, operator, limits, .. } = &self.caller;
+        let orders = store::paid_orders_of_guide(&app.db, operator.tenant, operator.account_id, &self.tasks).await?;
         let keys: Vec<_> = orders.iter().map(|(_, order)| app.code_key(operator.tenant, order.id)).collect();
         let rules = &limits.rules;
         let seen = limits.ask(app.codes.look_at_all(&keys, rules.grace > 0, rules.lock())).await?;
@@ -142,20 +135,13 @@ impl ByCode {
         Ok(matches)
     }
 
-    /// No order has this code: this attempt's own success that came in between; 2002 where one of the orders that were
-    /// looked at was redeemed in this very moment, for its code went with it; or 2003.
-    async fn explain_no_match(&self, looked_at: &[i64]) -> Result<Consumed, ApiError> {
+    /// No order has this code: this attempt's own success that came in between, or 2003. Without an order there is no
+    /// status to read once more: that some order was redeemed in this moment would say nothing about a code that is wrong.
+    async fn explain_no_match(&self) -> Result<Consumed, ApiError> {
         if let Some(replay) = self.replay().await? {
             return Ok(replay);
         }
-        let Caller { app, operator, limits, .. } = &self.caller;
-        let still: HashSet<_> = self.paid_orders().await?.into_iter().map(|(_, order)| order.id).collect();
-        for gone in looked_at.iter().filter(|id| !still.contains(id)) {
-            if store::status(&app.db, operator.tenant, *gone).await?.0 != OrderStatus::Paid {
-                return Err(self.caller.refuse_not_paid(*gone).await?);
-            }
-        }
-        limits.count_failure(true).await;
+        self.caller.limits.count_failure(true).await;
         Err(ErrorCode::VerifyCodeInvalid.into())
     }
 }

@@ -47,10 +47,10 @@ pub(super) async fn view(
     // At once: what is left of a code's life is measured from here.
     let server_time = app.clock.now_ms();
     let order = store::own_order(&app.db, session.tenant, session.account_id, &order_no).await?;
-    let order = order.ok_or(ErrorCode::BookingOrderNotExists)?;
-    if order.status != OrderStatus::Paid {
+    if order.as_ref().is_none_or(|order| order.status != OrderStatus::Paid) {
         app.codes.delete_if(key, &live.code).await?;
     }
+    let order = order.ok_or(ErrorCode::BookingOrderNotExists)?;
     require_paid(order.status, order.consumed_at)?;
 
     let left = i64::try_from(live.left.as_millis()).unwrap_or(i64::MAX);

@@ -18,6 +18,8 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// What an attempt may wait for the code store in all, in multiples of one use's limit: with the default, an answer comes
 /// within two seconds.
 const USES: u32 = 2;
+/// How often it is tried to give a place back, a second apart: it comes back by itself after a minute.
+const TIMES: u32 = 60;
 const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 
 /// The limits as one attempt meets them.
@@ -143,22 +145,16 @@ impl Limits {
         result
     }
 
-    /// Waits for it where the store answers. Where it does not, the answer must not wait for a place to be given back.
+    /// Waits for it where the store answers. Where it does not, the answer must not wait for that.
     async fn give_back(&self, windows: impl Iterator<Item = &WindowKey>) {
-        let each = windows.cloned().map(|window| {
-            let (app, attempt) = (self.app.clone(), self.attempt.clone());
-            async move {
-                if let Err(error) = app.codes.give_back(&window, &attempt).await {
-                    tracing::warn!(%error, "a place could not be given back; it comes back by itself");
-                }
+        let hung = self.is_out_of_patience();
+        let each = windows.map(async |window| {
+            let back = if hung { None } else { self.app.codes.give_back(window, &self.attempt).await.ok() };
+            if back.is_none() {
+                tokio::spawn(give_back_later(self.app.clone(), window.clone(), self.attempt.clone()));
             }
         });
-        let all = futures::future::join_all(each.collect::<Vec<_>>());
-        if self.is_out_of_patience() {
-            self.app.tasks.spawn(all);
-        } else {
-            all.await;
-        }
+        futures::future::join_all(each.collect::<Vec<_>>()).await;
     }
 
     /// Counts a 2001 or 2003: towards freezing a guide, and of wrong codes towards the tenant's alert.
@@ -194,6 +190,22 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// Gives a place back once the store answers again; and once more a moment later, for what was sent to it while it hung may
+/// be done only then.
+async fn give_back_later(app: App, window: WindowKey, attempt: AttemptId) {
+    let mut again = 2;
+    for _ in 0..TIMES {
+        if app.codes.give_back(&window, &attempt).await.is_ok() {
+            again -= 1;
+            if again == 0 {
+                return;
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    tracing::warn!("a place could not be given back; it comes back by itself");
 }
 
 /// Where a guide's failures are counted; its hold is the guide's freeze.

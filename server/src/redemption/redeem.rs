@@ -108,6 +108,17 @@ impl Attempt<'_> {
         if order.status != OrderStatus::Paid {
             return self.explain_not_paid(&order).await;
         }
+        let result = self.redeem_paid(&order).await;
+        if let Err(refusal) = &result
+            && refusal.code() == ErrorCode::VerifyCodeUnavailable
+        {
+            self.caller.note_refusal(order.id, order.status, refusal.code()).await;
+        }
+        result
+    }
+
+    async fn redeem_paid(&self, order: &OrderRow) -> Result<Consumed, ApiError> {
+        let Caller { app, operator, limits, .. } = self.caller;
         let rules = &limits.rules;
         let key = app.code_key(operator.tenant, order.id);
         let codes = limits.ask(app.codes.look(&key, rules.grace > 0, rules.lock())).await?;
@@ -119,7 +130,7 @@ impl Attempt<'_> {
             // The winner of a race has deleted the code: who comes second is told so, and it counts as no failure.
             let (status, _) = store::status(&app.db, operator.tenant, order.id).await?;
             if status != OrderStatus::Paid {
-                return self.explain_not_paid(&order).await;
+                return self.explain_not_paid(order).await;
             }
         }
         self.settle(&key, right).await?;
@@ -128,7 +139,7 @@ impl Attempt<'_> {
             limits.count_failure(true).await;
             return Err(ErrorCode::VerifyCodeInvalid.into());
         }
-        self.finish(&order, &key).await
+        self.finish(order, &key).await
     }
 
     /// 2005 where the order is locked by now: however many codes were compared at once, no more than the rule's are answered.

@@ -530,7 +530,7 @@ pub struct GuideView {
     pub name: String,
     /// The last four digits of the mobile number.
     pub mobile: String,
-    /// `null`, `failures` or `admin`.
+    /// `null`, `failures`, `admin`, or `unknown` while the code store is away.
     pub frozen: Option<String>,
     /// Seconds until a freeze by failures ends.
     pub frozen_for: Option<i64>,

@@ -41,6 +41,10 @@ pub(super) enum Applied {
 /// Applies a preview, once, however often it is asked for.
 pub(super) async fn apply(app: &App, tenant: TenantId, import: i64) -> Result<Applied, NotApplied> {
     app.codes.ping().await?;
+    let no_codes = store::must_have_no_codes(&app.db, tenant, import).await?;
+    if let (_, Some(away)) = delete_codes(app, tenant, no_codes).await {
+        return Err(away.into());
+    }
     let mut tries = 1;
     let applied = loop {
         match in_one_transaction(app, tenant, import).await {
@@ -59,11 +63,11 @@ pub(super) async fn apply(app: &App, tenant: TenantId, import: i64) -> Result<Ap
         }
         Err(error) => {
             // A commit that failed may have happened all the same, so the codes go either way.
-            let _ = delete_codes(app, tenant, import).await;
+            let _ = delete_lost_codes(app, tenant, import).await;
             return Err(error.into());
         }
     }
-    delete_codes(app, tenant, import).await?;
+    delete_lost_codes(app, tenant, import).await?;
     store::delete_lines(&app.db, tenant, import).await?;
     Ok(Applied::Now)
 }
@@ -107,20 +111,25 @@ fn signed(rows: u64) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-async fn delete_codes(app: &App, tenant: TenantId, import: i64) -> Result<(), DbError> {
+/// After the commit: what could not be deleted runs out by itself, and redeems nothing that is not paid.
+async fn delete_lost_codes(app: &App, tenant: TenantId, import: i64) -> Result<(), DbError> {
     let orders = store::lost_their_codes(&app.db, tenant, import).await?;
+    if let (count, Some(error)) = delete_codes(app, tenant, orders).await {
+        tracing::warn!(count, %error, "verify codes could not be deleted; they run out by themselves");
+    }
+    Ok(())
+}
+
+/// How many could not be deleted, and why the last of them.
+async fn delete_codes(app: &App, tenant: TenantId, orders: Vec<i64>) -> (u32, Option<CodesAway>) {
     let delete = |order| {
         let key = app.code_key(tenant, order);
         async move { app.codes.delete(&key).await }
     };
-    let failed = futures::stream::iter(orders)
+    futures::stream::iter(orders)
         .map(delete)
         .buffer_unordered(CODES_AT_ONCE)
         .filter_map(async |deleted| deleted.err())
         .fold((0, None), async |(count, _), error| (count + 1, Some(error)))
-        .await;
-    if let (count, Some(error)) = failed {
-        tracing::warn!(count, %error, "verify codes could not be deleted; they run out by themselves");
-    }
-    Ok(())
+        .await
 }

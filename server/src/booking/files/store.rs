@@ -595,6 +595,20 @@ pub(super) async fn lost_their_codes(db: &Db, tenant: TenantId, import: i64) -> 
     Ok(rows.iter().map(|row| row.try_get("order_id")).collect::<Result<_, sqlx::Error>>()?)
 }
 
+/// The orders that no code from before may redeem: those that will be `paid` and are not now, or are somebody else's.
+pub(super) async fn must_have_no_codes(db: &Db, tenant: TenantId, import: i64) -> Result<Vec<i64>, DbError> {
+    let rows = sqlx::query(
+        "SELECT r.order_id FROM order_import_row r LEFT JOIN account a ON a.tenant_id = r.tenant_id AND a.mobile = r.mobile
+         WHERE r.import_id = ? AND r.tenant_id = ? AND r.action = 'change' AND r.status = 'paid'
+           AND (r.old_status <> 'paid' OR a.id IS NULL OR a.id <> r.old_account_id)",
+    )
+    .bind(import)
+    .bind(tenant.0)
+    .fetch_all(db.read())
+    .await?;
+    Ok(rows.iter().map(|row| row.try_get("order_id")).collect::<Result<_, sqlx::Error>>()?)
+}
+
 /// Deletes an import's lines, some at a time.
 pub(super) async fn delete_lines(db: &Db, tenant: TenantId, import: i64) -> Result<(), DbError> {
     loop {
