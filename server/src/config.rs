@@ -32,7 +32,7 @@ pub struct Config {
     pub trusted_proxies: Vec<Network>,
 
     // Settings of the contract that this version does not act on yet; `Config::notes` says so at start.
-    secret_key_file: Option<toml::Value>,
+    pub(crate) secret_key_file: Option<toml::Value>,
     tls: Option<toml::Value>,
     sms: Option<toml::Value>,
     devices: Option<toml::Value>,
