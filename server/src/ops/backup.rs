@@ -140,8 +140,19 @@ pub async fn restore(config: &Config, file: &Path, clock: &dyn Clock) -> anyhow:
     give(&lock, &owner)?;
     copy.as_file().sync_all().context("the database cannot be written to the disk")?;
 
-    fold(&database).await?;
     let kept = keep(&database, config, clock)?;
+    match fold(&database).await {
+        // The one file is everything.
+        Ok(true) => remove_beside(kept.as_deref())?,
+        Ok(false) => {}
+        Err(error) => {
+            remove_beside(kept.as_deref())?;
+            kept.as_ref().map_or(Ok(()), std::fs::remove_file)?;
+            return Err(error);
+        }
+    }
+    // What is left of the old database would be taken for changes of the new one.
+    remove_beside(Some(&database))?;
     copy.persist(&database).map_err(|error| error.error).with_context(|| match &kept {
         Some(kept) => format!("the database cannot be put in its place; what was there is {}", kept.display()),
         None => format!("{} cannot be made", database.display()),
@@ -281,12 +292,36 @@ fn give(file: &File, owner: &Metadata) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Brings the present database into one file. It also finds out whether another program has it open, whose changes would
-/// go nowhere and which would delete the new database's files when it ends. A database that is too broken for this is
-/// replaced all the same: that is what restoring is for.
-async fn fold(database: &Path) -> anyhow::Result<()> {
+/// Keeps the present database, and what lies beside it, under a dated name as well as its own.
+fn keep(database: &Path, config: &Config, clock: &dyn Clock) -> anyhow::Result<Option<PathBuf>> {
     if !database.exists() {
-        return Ok(());
+        return Ok(None);
+    }
+    let dated = format!(".before-restore-{}", in_zone(clock.now_ms(), &config.timezone, "%Y%m%d-%H%M%S")?);
+    let kept = std::iter::once(beside(database, &dated))
+        .chain((2..100).map(|n| beside(database, &format!("{dated}-{n}"))))
+        .find(|kept| !kept.exists() && !BESIDE.iter().any(|end| beside(kept, end).exists()))
+        .context("there are too many databases kept aside")?;
+    for end in BESIDE.into_iter().chain([""]) {
+        let (from, to) = (beside(database, end), beside(&kept, end));
+        // Not every file system has hard links.
+        let done = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop));
+        match done {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(anyhow::Error::new(error).context("the present database cannot be kept aside"));
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(kept))
+}
+
+/// Brings the present database into one file. It also finds out whether another program has it open, whose changes would
+/// go nowhere and which would delete the new database's files when it ends. `false` where the database is too broken for
+/// this: that is what restoring is for.
+async fn fold(database: &Path) -> anyhow::Result<bool> {
+    if !database.exists() {
+        return Ok(true);
     }
     let folded = async {
         let mut connection = connect(database, "mode=rw").await?;
@@ -294,45 +329,28 @@ async fn fold(database: &Path) -> anyhow::Result<()> {
         let _ = connection.close().await;
         Ok::<_, anyhow::Error>(folded.map(|_| ())?)
     };
-    let Err(error) = folded.await else { return Ok(()) };
+    let Err(error) = folded.await else { return Ok(true) };
     match error.downcast_ref::<sqlx::Error>().and_then(primary) {
         Some(BUSY) => bail!("another program has {} open: end it first", database.display()),
         Some(FULL) => bail!("{} is full: free some space first", folder_of(database).display()),
         _ => {
             tracing::warn!("the present database cannot be opened ({error:#}); its files are kept as they are");
-            Ok(())
+            Ok(false)
         }
     }
 }
 
-/// Keeps the present database, and what lies beside it, under a dated name. Of a database in one file there is no moment
-/// at which it is in neither place.
-fn keep(database: &Path, config: &Config, clock: &dyn Clock) -> anyhow::Result<Option<PathBuf>> {
-    let dated = format!(".before-restore-{}", in_zone(clock.now_ms(), &config.timezone, "%Y%m%d-%H%M%S")?);
-    let free = |kept: &PathBuf| ["", "-wal", "-shm", "-journal"].iter().all(|end| !beside(kept, end).exists());
-    let kept = std::iter::once(beside(database, &dated))
-        .chain((2..100).map(|n| beside(database, &format!("{dated}-{n}"))))
-        .find(free)
-        .context("there are too many databases kept aside")?;
-    let moved = |error| anyhow::Error::new(error).context("the present database cannot be kept aside");
-    let mut any = false;
-    for end in BESIDE {
-        match std::fs::rename(beside(database, end), beside(&kept, end)) {
-            Ok(()) => any = true,
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(moved(error)),
+/// Removes what SQLite left beside a database.
+fn remove_beside(database: Option<&Path>) -> anyhow::Result<()> {
+    for file in database.into_iter().flat_map(|database| BESIDE.map(|end| beside(database, end))) {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(anyhow::Error::new(error).context(format!("{} cannot be removed", file.display())));
+            }
+            _ => {}
         }
     }
-    match std::fs::hard_link(database, &kept) {
-        Ok(()) => any = true,
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        // Not every file system has hard links.
-        Err(_) => {
-            std::fs::rename(database, &kept).map_err(moved)?;
-            any = true;
-        }
-    }
-    Ok(any.then_some(kept))
+    Ok(())
 }
 
 /// What was renamed stays renamed after a power cut.

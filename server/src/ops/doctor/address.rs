@@ -161,8 +161,8 @@ pub(super) async fn public_url(
     let away = asked.await.unwrap_or_else(|_| Err(Away::Other("the question failed".to_owned())));
     let at = format!("{host}:{port}");
     match away {
-        Ok(Reached { ours: true, ends_soon: None }) => found.ok(URL, format!("a guidepost-server answers at {at}")),
-        Ok(Reached { ours: true, ends_soon: Some(()) }) => found.warning(
+        Ok(Reached { ours: true, ends_soon: false }) => found.ok(URL, format!("a guidepost-server answers at {at}")),
+        Ok(Reached { ours: true, ends_soon: true }) => found.warning(
             URL,
             format!("the certificate of {at} ends within {} days", SOON.as_secs() / 86_400),
             "renew it, and see why it was not renewed by itself",
@@ -184,7 +184,7 @@ pub(super) async fn public_url(
 /// What came of asking.
 struct Reached {
     ours: bool,
-    ends_soon: Option<()>,
+    ends_soon: bool,
 }
 
 /// Why nothing came of asking.
@@ -315,7 +315,7 @@ fn ask(host: &str, port: u16, tls: Option<(Vec<CertificateDer<'static>>, Arc<dyn
     let Some(mut stream) = stream else { return Err(last) };
     let Some((trusted, clock)) = tls else {
         let ours = healthy(&mut stream, host).unwrap_or(false);
-        return Ok(Reached { ours, ends_soon: None });
+        return Ok(Reached { ours, ends_soon: false });
     };
     let verifier = Arc::new(Watching::new(trusted, clock).map_err(|error| Away::Other(error.to_string()))?);
     let settings = ClientConfig::builder().dangerous().with_custom_certificate_verifier(verifier.clone());
@@ -332,7 +332,7 @@ fn ask(host: &str, port: u16, tls: Option<(Vec<CertificateDer<'static>>, Arc<dyn
         return Err(handshake_failed(&error, verifier.seen()));
     }
     let ours = healthy(&mut rustls::Stream::new(&mut connection, &mut stream), host).unwrap_or(false);
-    Ok(Reached { ours, ends_soon: verifier.seen().ends_soon.then_some(()) })
+    Ok(Reached { ours, ends_soon: verifier.seen().ends_soon })
 }
 
 fn handshake_failed(error: &std::io::Error, sent: Chain) -> Away {

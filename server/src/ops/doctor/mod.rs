@@ -174,7 +174,7 @@ fn other_user(found: &mut Findings, database: &Path) {
     let (Ok(me), Ok(file)) = (std::fs::metadata("/proc/self"), database.metadata()) else { return };
     if me.uid() != file.uid() {
         found.warning(
-            "secrets",
+            "user",
             format!("the database belongs to user {} and this is user {}", file.uid(), me.uid()),
             "run doctor as the server's user: what it says of files and ports holds for the user who runs it",
         );
@@ -212,27 +212,23 @@ fn other_clock(found: &mut Findings, whose: &str, theirs: i64, asked: i64, answe
 }
 
 fn disk(found: &mut Findings, config: &Config) {
-    let mut folders = Vec::new();
     if let Some(database) = config.database.url.sqlite_file() {
         let size = database.metadata().map_or(0, |file| file.len());
-        folders.push((existing(&folder_of(&database)), size, "the database"));
+        folder(found, &existing(&folder_of(&database)), "the database", size);
     }
-    folders.push((std::env::temp_dir(), 0, "temporary files"));
-    for (folder, size, what) in folders {
-        let place = format!(
-            "{}, where {what} lie{}",
-            folder.display(),
-            if size > 0 || what == "the database" { "s" } else { "" }
-        );
-        match free_space(&folder) {
-            Ok(free) => space(found, &place, free, size),
-            Err(error) => found.fault("disk", format!("{place}: {error}"), "make the folder, or name another one"),
-        }
+    folder(found, &std::env::temp_dir(), "temporary files", 0);
+}
+
+fn folder(found: &mut Findings, folder: &Path, what: &str, database: u64) {
+    let place = format!("{} (for {what})", folder.display());
+    match free_space(folder) {
+        Ok(free) => space(found, &place, free, database),
+        Err(error) => found.fault("disk", format!("{place}: {error}"), "make the folder, or name another one"),
     }
 }
 
 fn space(found: &mut Findings, place: &str, free: u64, database: u64) {
-    let told = format!("{} free in {place}", megabytes(free));
+    let told = format!("{} are free in {place}", megabytes(free));
     let next = "free some space; a full disk refuses every redemption";
     if free < TOO_LITTLE {
         found.fault("disk", told, next);

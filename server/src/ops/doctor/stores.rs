@@ -4,7 +4,7 @@ use super::super::backup::folder_of;
 use super::{Findings, existing, other_clock};
 use crate::clock::Clock;
 use crate::codes::{CodeStore, CodesAway, EVICTS, RedisAddress, RedisCodes};
-use crate::config::Config;
+use crate::config::{Config, DatabaseUrl};
 use crate::db::{self, Schema};
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{AnyConnection, Connection};
@@ -46,9 +46,7 @@ async fn sqlite(found: &mut Findings, config: &Config, file: &Path) {
         }
         return;
     }
-    let Some(mut connection) = connect(found, &config.database.url.expose().replace("?mode=", "?"), file).await else {
-        return;
-    };
+    let Some(mut connection) = connect(found, file).await else { return };
     let looked = async {
         let version: String = sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut connection).await?;
         let whole: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut connection).await?;
@@ -58,15 +56,8 @@ async fn sqlite(found: &mut Findings, config: &Config, file: &Path) {
     let damaged = "restore a backup: guidepost-server restore FILE";
     match looked.await {
         Ok((version, whole, journal)) if whole == "ok" => {
-            let journal = journal.to_uppercase();
-            found.ok(DATABASE, format!("{name} is whole (SQLite {version}, journal {journal})"));
-            if journal != "WAL" {
-                found.warning(
-                    DATABASE,
-                    format!("its journal is {journal}: those who read and those who write wait for each other"),
-                    "nothing to do: `serve` turns WAL on",
-                );
-            }
+            // `serve` turns it on again after a restore.
+            found.ok(DATABASE, format!("{name} is whole (SQLite {version}, journal {})", journal.to_uppercase()));
         }
         Ok((_, whole, _)) => return found.fault(DATABASE, format!("{name} is damaged: {whole}"), damaged),
         Err(error) => return found.fault(DATABASE, format!("{name} cannot be read: {error}"), damaged),
@@ -76,9 +67,9 @@ async fn sqlite(found: &mut Findings, config: &Config, file: &Path) {
 }
 
 /// Opens the file as the server does, but never makes it.
-async fn connect(found: &mut Findings, _url: &str, file: &Path) -> Option<AnyConnection> {
+async fn connect(found: &mut Findings, file: &Path) -> Option<AnyConnection> {
     sqlx::any::install_default_drivers();
-    let url = format!("{}?mode=rw", crate::config::DatabaseUrl::sqlite(file).expose());
+    let url = format!("{}?mode=rw", DatabaseUrl::sqlite(file).expose());
     match AnyConnection::connect(&url).await {
         Ok(connection) => Some(connection),
         Err(error) => {
