@@ -318,7 +318,7 @@ impl Config {
             }
         }
         let config: Self = serde_path_to_error::deserialize(toml::Value::Table(table))
-            .map_err(|e| ConfigError::key(&e.path().to_string(), e.inner().message()))?;
+            .map_err(|e| ConfigError::key(&e.path().to_string(), unquoted(e.inner().message())))?;
         config.check()?;
         Ok(config)
     }
@@ -434,6 +434,14 @@ impl Config {
     }
 }
 
+/// Without the value, which may hold a password: `invalid type: string "…", expected a map`.
+fn unquoted(message: &str) -> String {
+    match (message.split_once(" string \""), message.rsplit_once("\", expected ")) {
+        (Some((before, _)), Some((_, expected))) => format!("{before} text, expected {expected}"),
+        _ => message.to_owned(),
+    }
+}
+
 /// A list or table as JSON, a number or truth value as itself, anything else as text.
 fn from_environment(value: &str) -> toml::Value {
     let json = || serde_json::from_str::<toml::Value>(value).ok();
@@ -527,6 +535,19 @@ mod tests {
     fn a_line_that_is_no_toml_is_named_and_not_quoted() {
         let error = load("listen = \"127.0.0.1:1\"\n[code_store]\nurl = redis://:hunter2@h", &[]).unwrap_err();
         assert!(error.contains("line 3") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn a_password_in_the_wrong_place_is_not_quoted() {
+        for text in [
+            "database = \"mysql://root:hunter2@h/d\"",
+            "database = \"mysql://root:hunter2\\\", expected x@h/d\"",
+            "trusted_proxies = \"hunter2\"",
+            "[verify_code]\nttl = \"hunter2\"",
+        ] {
+            let error = load(text, &[]).unwrap_err();
+            assert!(error.contains("expected") && !error.contains("hunter2"), "{error}");
+        }
     }
 
     #[test]

@@ -6,6 +6,15 @@ use guidepost_server::clock::SystemClock;
 use guidepost_server::ops::backup::{self, Contents, megabytes};
 use std::path::Path;
 
+/// What a restore leaves to people; docs/backup.md has it at length.
+const NEXT: &str = "Next:
+1. start the server: guidepost-server serve
+2. everybody signs in again
+3. orders are as they were when the backup was made: those redeemed since count as paid and could be redeemed again;
+   have the booking system send its orders again, the redeemed ones as cancelled
+4. systems that read the feed of redemptions begin it anew: numbers of rows after the backup are given out again
+5. API keys, passwords and roles are those of the backup: change again what was changed since";
+
 /// Writes a backup; where it is interrupted, nothing is left behind.
 pub(super) async fn backup(config: Config, file: &Path, overwrite: bool) -> anyhow::Result<()> {
     let contents = tokio::select! {
@@ -22,14 +31,7 @@ pub(super) async fn restore(config: Config, file: &Path) -> anyhow::Result<()> {
     if let Some(kept) = restored.kept {
         say(format_args!("the database that was there is kept as {}", kept.display()))?;
     }
-    say("Next:")?;
-    say("1. start the server: guidepost-server serve")?;
-    say("2. everybody signs in again")?;
-    say("3. orders redeemed since the backup count as paid: have the booking system send its orders again")?;
-    say(
-        "4. systems that read the feed of redemptions begin it anew: row numbers after the backup are given out again",
-    )?;
-    say("5. API keys and passwords are those of the backup: change again what was changed since")
+    say(NEXT)
 }
 
 fn in_words(contents: &Contents) -> String {

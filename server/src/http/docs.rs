@@ -97,8 +97,8 @@ impl<'a> Page<'a> {
         ));
         for (tag, operations) in sections {
             self.add(format_args!("<h2 id=\"{}\">{}</h2>\n", escaped(tag), heading(tag)));
-            for (method, path, operation) in operations {
-                self.operation(method, path, operation);
+            for operation in operations {
+                self.operation(operation.method, operation.path, operation.about);
             }
         }
         self.types();
@@ -113,13 +113,13 @@ impl<'a> Page<'a> {
     }
 
     /// The operations by their tags.
-    fn sections(&self) -> Vec<(&'a str, Vec<(&'a str, &'a str, &'a Value)>)> {
+    fn sections(&self) -> Vec<(&'a str, Vec<Operation<'a>>)> {
         let mut by_tag: BTreeMap<(usize, &str), Vec<_>> = BTreeMap::new();
         for (path, item) in object(&self.document["paths"]) {
             for (method, operation) in object(item) {
                 let tag = operation["tags"][0].as_str().unwrap_or("other");
                 let place = TAGS.iter().position(|(known, _)| *known == tag).unwrap_or(TAGS.len());
-                by_tag.entry((place, tag)).or_default().push((method.as_str(), path.as_str(), operation));
+                by_tag.entry((place, tag)).or_default().push(Operation { method, path, about: operation });
             }
         }
         by_tag.into_iter().map(|((_, tag), operations)| (tag, operations)).collect()
@@ -235,6 +235,14 @@ impl<'a> Page<'a> {
     }
 }
 
+/// A method of a path, and what the description says of it.
+struct Operation<'a> {
+    method: &'a str,
+    path: &'a str,
+    about: &'a Value,
+}
+
+/// A line of a table.
 struct Row<'a> {
     name: &'a str,
     required: bool,

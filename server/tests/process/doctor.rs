@@ -176,6 +176,8 @@ fn settings_that_cannot_be_used_are_the_one_finding() {
     let folder = tempfile::tempdir().unwrap();
     let told = doctor(folder.path(), &[("GUIDEPOST_VERIFY_CODE__TTL", "0")], &[]);
     told.has("fault", "settings", "`verify_code.ttl`").ends(1);
+    let told = doctor(folder.path(), &[("GUIDEPOST_VERIFY_CODE", "redis://:hunter2@h")], &[]);
+    told.has("fault", "settings", "`verify_code`").ends(1);
     let config = folder.path().join("guidepost.toml");
     std::fs::write(&config, "[database]\nurl = mysql://root:hunter2@h/d\n").unwrap();
     let told = doctor(folder.path(), &[], &["--config", config.to_str().unwrap()]);

@@ -85,7 +85,7 @@ async fn connect(found: &mut Findings, file: &Path) -> Option<AnyConnection> {
 
 /// SQLite's locks and its shared memory do not work over a network.
 fn network(found: &mut Findings, file: &Path) {
-    let Ok(kind) = rustix::fs::statfs(&existing(&folder_of(file))).map(|found| found.f_type) else { return };
+    let Ok(kind) = rustix::fs::statfs(existing(&folder_of(file))).map(|found| found.f_type) else { return };
     if let Some(name) = network_name(kind) {
         found.fault(
             DATABASE,
