@@ -294,34 +294,30 @@ fn give(file: &File, owner: &Metadata) -> anyhow::Result<()> {
 
 /// Keeps the present database, and what lies beside it, under a dated name as well as its own.
 fn keep(database: &Path, config: &Config, clock: &dyn Clock) -> anyhow::Result<Option<PathBuf>> {
-    if !database.exists() {
-        return Ok(None);
-    }
     let dated = format!(".before-restore-{}", in_zone(clock.now_ms(), &config.timezone, "%Y%m%d-%H%M%S")?);
     let kept = std::iter::once(beside(database, &dated))
         .chain((2..100).map(|n| beside(database, &format!("{dated}-{n}"))))
         .find(|kept| !kept.exists() && !BESIDE.iter().any(|end| beside(kept, end).exists()))
         .context("there are too many databases kept aside")?;
+    let mut any = false;
     for end in BESIDE.into_iter().chain([""]) {
         let (from, to) = (beside(database, end), beside(&kept, end));
         // Not every file system has hard links.
-        let done = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop));
-        match done {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(anyhow::Error::new(error).context("the present database cannot be kept aside"));
-            }
-            _ => {}
+        match std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop)) {
+            Ok(()) => any = true,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(anyhow::Error::new(error).context("the present database cannot be kept aside")),
         }
     }
-    Ok(Some(kept))
+    Ok(any.then_some(kept))
 }
 
 /// Brings the present database into one file. It also finds out whether another program has it open, whose changes would
-/// go nowhere and which would delete the new database's files when it ends. `false` where the database is too broken for
-/// this: that is what restoring is for.
+/// go nowhere and which would delete the new database's files when it ends. `false` where the database is gone or too broken
+/// for this: that is what restoring is for.
 async fn fold(database: &Path) -> anyhow::Result<bool> {
     if !database.exists() {
-        return Ok(true);
+        return Ok(false);
     }
     let folded = async {
         let mut connection = connect(database, "mode=rw").await?;

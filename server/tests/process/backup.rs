@@ -179,8 +179,7 @@ async fn a_backup_under_load_has_all_that_was_acknowledged_before_it_and_kill_9_
     let before = so_far();
     let (place, file) = (folder.path().to_owned(), backup.clone());
     let taken = tokio::task::spawn_blocking(move || run(&place, &["backup", path_of(&file)])).await.unwrap();
-    let told = succeeded(&taken);
-    assert!(told.contains("orders, the last redemption at 20"), "{told}");
+    let told = succeeded(&taken).to_owned();
     let meanwhile = so_far().len();
     until("redemptions after the backup", || so_far().len() >= meanwhile + 20).await;
     killed.store(true, Ordering::SeqCst);
@@ -204,13 +203,14 @@ async fn a_backup_under_load_has_all_that_was_acknowledged_before_it_and_kill_9_
         move || run(&fresh, &["restore", path_of(&file)])
     });
     let restored = restored.await.unwrap();
-    let told = succeeded(&restored);
-    assert!(told.contains("everybody signs in again") && !told.contains("is kept as"), "{told}");
+    let next = succeeded(&restored);
+    assert!(next.contains("everybody signs in again") && !next.contains("is kept as"), "{next}");
     let file = database(fresh.path());
     assert_eq!(texts(&file, "PRAGMA integrity_check").await, BTreeSet::from(["ok".to_owned()]));
     let redeemed = texts(&file, REDEEMED).await;
     let lost: Vec<_> = before.difference(&redeemed).collect();
     assert!(lost.is_empty(), "acknowledged before the backup began, and not in it: {lost:?}");
+    assert!(told.contains(" orders, the last redemption at 20"), "{told}");
     assert!(redeemed.len() < acknowledged.len(), "the backup is of the moment at which it began");
     // Every redemption is in it whole: the order's status, and the audit's row.
     let half = "SELECT order_no FROM booking_order o WHERE (status = 'consumed')
@@ -309,27 +309,55 @@ fn the_present_database_is_kept_under_a_dated_name_whole_or_broken() {
     let live = database(folder.path());
     sql(&live, "UPDATE booking_order SET visitor_name = 'later'");
     let output = run(folder.path(), &["restore", path_of(&file)]);
-    let told = succeeded(&output);
-    let kept = told.lines().find_map(|line| line.strip_prefix("the database that was there is kept as ")).unwrap();
-    assert!(kept.contains(".before-restore-20"), "{kept}");
-    assert_eq!(one(Path::new(kept), "SELECT visitor_name FROM booking_order"), "later");
+    let kept = kept_as(&output);
+    assert!(kept.display().to_string().contains(".before-restore-20"), "{}", kept.display());
+    assert_eq!(one(&kept, "SELECT visitor_name FROM booking_order"), "later");
     assert_eq!(one(&live, "SELECT visitor_name FROM booking_order"), "x");
     assert_eq!(live.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
-    // A broken one, and what SQLite left beside it: none of it may get into the new one.
-    let beside = |end: &str| PathBuf::from(format!("{}{end}", live.display()));
+    // A broken one.
     std::fs::write(&live, "no database at all").unwrap();
-    std::fs::write(beside("-wal"), "stale").unwrap();
-    std::fs::write(beside("-shm"), "stale").unwrap();
     let output = run(folder.path(), &["restore", path_of(&file)]);
-    let told = succeeded(&output);
-    let second = told.lines().find_map(|line| line.strip_prefix("the database that was there is kept as ")).unwrap();
+    let second = kept_as(&output);
     assert_ne!(second, kept);
     assert_eq!(std::fs::read(second).unwrap(), b"no database at all");
-    assert_eq!(std::fs::read(format!("{second}-wal")).unwrap(), b"stale");
-    assert!(!beside("-wal").exists() && !beside("-shm").exists());
     assert_eq!(one(&live, "PRAGMA integrity_check"), "ok");
     assert_eq!(one(&live, "SELECT visitor_name FROM booking_order"), "x");
+}
+
+#[track_caller]
+fn kept_as(output: &Output) -> PathBuf {
+    let line = |line: &str| line.strip_prefix("the database that was there is kept as ").map(PathBuf::from);
+    succeeded(output).lines().find_map(line).expect("what was there is kept")
+}
+
+/// SQLite takes changes that lie beside a database for its own, whichever database they were made in.
+#[test]
+fn changes_of_a_database_that_is_gone_do_not_get_into_the_restored_one() {
+    let folder = a_database();
+    let file = folder.path().join("backup.db");
+    succeeded(&run(folder.path(), &["backup", path_of(&file)]));
+    let live = database(folder.path());
+    let wal = PathBuf::from(format!("{}-wal", live.display()));
+    let changes = changes_beside(&live, &wal);
+    std::fs::remove_file(&live).unwrap();
+    std::fs::write(&wal, &changes).unwrap();
+
+    let output = run(folder.path(), &["restore", path_of(&file)]);
+    let kept = kept_as(&output);
+    assert_eq!(one(&live, "SELECT visitor_name FROM booking_order"), "x", "changes of the old database got in");
+    assert_eq!(one(&live, "PRAGMA integrity_check"), "ok");
+    assert_eq!(std::fs::read(format!("{}-wal", kept.display())).unwrap(), changes);
+}
+
+/// Changes that have not come into the database's file yet.
+#[tokio::main(flavor = "current_thread")]
+async fn changes_beside(file: &Path, wal: &Path) -> Vec<u8> {
+    let mut connection = open(file).await;
+    for statement in ["PRAGMA journal_mode = WAL", "UPDATE booking_order SET visitor_name = 'stale'"] {
+        sqlx::query(statement).execute(&mut connection).await.unwrap();
+    }
+    std::fs::read(wal).unwrap()
 }
 
 #[test]
