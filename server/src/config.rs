@@ -36,7 +36,7 @@ pub struct Config {
     pub web_hooks: Vec<WebHookConfig>,
 
     // Settings of the contract that this version does not act on yet; `Config::notes` says so at start.
-    secret_key_file: Option<toml::Value>,
+    pub(crate) secret_key_file: Option<toml::Value>,
     tls: Option<toml::Value>,
     sms: Option<toml::Value>,
     devices: Option<toml::Value>,
@@ -379,7 +379,7 @@ impl Config {
             }
         }
         let config: Self = serde_path_to_error::deserialize(toml::Value::Table(table))
-            .map_err(|e| ConfigError::key(&e.path().to_string(), e.inner().message()))?;
+            .map_err(|e| ConfigError::key(&e.path().to_string(), unquoted(e.inner().message())))?;
         config.check()?;
         Ok(config)
     }
@@ -524,6 +524,14 @@ impl Config {
     }
 }
 
+/// Without the value, which may hold a password: `invalid type: string "…", expected a map`.
+fn unquoted(message: &str) -> String {
+    match (message.split_once(" string \""), message.rsplit_once("\", expected ")) {
+        (Some((before, _)), Some((_, expected))) => format!("{before} text, expected {expected}"),
+        _ => message.to_owned(),
+    }
+}
+
 /// A list or table as JSON, a number or truth value as itself, anything else as text.
 fn from_environment(value: &str) -> toml::Value {
     let json = || serde_json::from_str::<toml::Value>(value).ok();
@@ -630,6 +638,19 @@ mod tests {
         assert_eq!((config.web_hooks[0].tenant, config.web_hooks[0].events.len()), (1, 2));
         let printed = format!("{config:?}");
         assert!(!printed.contains("hunter2") && !printed.contains("x7Qz"), "{printed}");
+    }
+
+    #[test]
+    fn a_password_in_the_wrong_place_is_not_quoted() {
+        for text in [
+            "database = \"mysql://root:hunter2@h/d\"",
+            "database = \"mysql://root:hunter2\\\", expected x@h/d\"",
+            "trusted_proxies = \"hunter2\"",
+            "[verify_code]\nttl = \"hunter2\"",
+        ] {
+            let error = load(text, &[]).unwrap_err();
+            assert!(error.contains("expected") && !error.contains("hunter2"), "{error}");
+        }
     }
 
     #[test]

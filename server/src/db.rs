@@ -3,7 +3,8 @@
 use crate::config::DatabaseConfig;
 use anyhow::Context;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{Any, AnyPool, Transaction};
+use sqlx::migrate::Migrator;
+use sqlx::{Any, AnyConnection, AnyPool, Transaction};
 use std::path::Path;
 use std::time::Duration;
 
@@ -143,7 +144,7 @@ impl Db {
         let done = tokio::time::timeout(MIGRATION_LIMIT, async {
             match self.kind {
                 // Who serves a SQLite file holds a lock beside it.
-                Kind::Sqlite => Ok(sqlx::migrate!("./migrations/sqlite").run(&self.write).await?),
+                Kind::Sqlite => Ok(migrations(Kind::Sqlite).run(&self.write).await?),
                 Kind::Mysql => self.migrate_mysql().await,
             }
         });
@@ -162,7 +163,7 @@ impl Db {
                 .fetch_one(&mut *connection)
                 .await?;
         anyhow::ensure!(locked == Some(1), "another server's migration does not end");
-        let mut migrator = sqlx::migrate!("./migrations/mysql");
+        let mut migrator = migrations(Kind::Mysql);
         let migrated = migrator.set_locking(false).run(&mut *connection).await;
         sqlx::query("SELECT RELEASE_LOCK(CONCAT('guidepost-migrate:', MD5(DATABASE())))")
             .execute(&mut *connection)
@@ -240,6 +241,63 @@ where
     }
 }
 
+fn migrations(kind: Kind) -> Migrator {
+    match kind {
+        Kind::Sqlite => sqlx::migrate!("./migrations/sqlite"),
+        Kind::Mysql => sqlx::migrate!("./migrations/mysql"),
+    }
+}
+
+/// What a database is to this program, by its own record of migrations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Schema {
+    /// There is nothing in it yet.
+    Empty,
+    /// One of ours, with so many migrations to come.
+    Ours { pending: usize },
+    /// One of ours, made by a newer program: it has this migration, which we do not know.
+    Newer { migration: i64 },
+    /// One of ours, left by a migration that failed half way.
+    HalfMigrated { migration: i64 },
+    /// Another program's.
+    Foreign,
+}
+
+/// Reads what a database is; `mysql` says what its server speaks.
+pub(crate) async fn schema(connection: &mut AnyConnection, mysql: bool) -> Result<Schema, sqlx::Error> {
+    let (kind, tables) = if mysql {
+        (
+            Kind::Mysql,
+            "SELECT CAST(table_name AS CHAR) AS name FROM information_schema.tables WHERE table_schema = DATABASE()",
+        )
+    } else {
+        (Kind::Sqlite, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    };
+    let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut *connection).await?;
+    if !tables.iter().any(|name| name == "_sqlx_migrations") {
+        return Ok(if tables.is_empty() { Schema::Empty } else { Schema::Foreign });
+    }
+    let applied: Vec<(i64, Vec<u8>, i64)> = sqlx::query_as(
+        "SELECT version, checksum, CASE WHEN success THEN 1 ELSE 0 END FROM _sqlx_migrations ORDER BY version",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let known = migrations(kind);
+    for (version, checksum, done) in &applied {
+        match known.iter().find(|migration| migration.version == *version) {
+            Some(ours) if *ours.checksum != **checksum => return Ok(Schema::Foreign),
+            Some(_) if *done == 0 => return Ok(Schema::HalfMigrated { migration: *version }),
+            Some(_) => {}
+            // The first one is ours, or this would be another program's number.
+            None if applied.first().is_some_and(|(first, ..)| known.version_exists(*first)) => {
+                return Ok(Schema::Newer { migration: *version });
+            }
+            None => return Ok(Schema::Foreign),
+        }
+    }
+    Ok(Schema::Ours { pending: known.iter().count() - applied.len() })
+}
+
 /// Makes the file, for its owner alone: it holds phone numbers. What SQLite makes beside it has the same rights.
 fn make_private(file: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -251,7 +309,7 @@ fn make_private(file: &Path) -> std::io::Result<()> {
 
 /// Connects once, so that the cause of a failure is told: a pool would try until its time is up and say only that.
 async fn connect_once(options: &AnyConnectOptions) -> anyhow::Result<()> {
-    use sqlx::{AnyConnection, Connection};
+    use sqlx::Connection;
     let connect = async { AnyConnection::connect_with(options).await?.close().await };
     Ok(tokio::time::timeout(ACQUIRE_LIMIT, connect).await.context("no answer in time")??)
 }

@@ -14,7 +14,7 @@ pub mod db;
 mod demo;
 mod export;
 mod http;
-mod ops;
+pub mod ops;
 mod redemption;
 mod settings;
 mod text;
@@ -119,7 +119,7 @@ pub async fn start_with(
 
 /// `memory:` keeps codes in one process: a second one on the same database would issue codes of its own. By whatever
 /// path the file is named, the lock lies beside the file itself.
-fn lock_beside_database(config: &Config) -> anyhow::Result<Option<File>> {
+pub(crate) fn lock_beside_database(config: &Config) -> anyhow::Result<Option<File>> {
     let Some(file) = config.database.url.sqlite_file() else { return Ok(None) };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| std::path::Path::new("."));

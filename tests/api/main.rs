@@ -15,7 +15,9 @@ async fn every_store(#[case] stores: Stores) {}
 mod admin;
 mod by_code;
 mod deadlock;
+mod docs;
 mod errors;
+mod example_client;
 mod exports;
 mod faults;
 mod feed;

@@ -23,7 +23,9 @@ pub(crate) const TO_TEST: &[&str] = &[
     "git",               // copies of the tree for the controls
     "mariadb-server",    // the database of several servers
     "openbox",           // a window manager
+    "openssl",           // certificates, right ones and wrong ones
     "procps",            // `kill`, for whole groups of processes
+    "python3",           // the example of a booking system
     "python3-venv",      // a place for schemathesis
     "redis-server",      // the code store of several servers
     "webkit2gtk-driver", // the kiosk's window

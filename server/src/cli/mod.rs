@@ -1,5 +1,8 @@
-//! The commands: serve, admin, api-key, tenant, import, migrate, openapi. Logs go to standard error.
+//! The commands: serve, admin, api-key, tenant, import, migrate, backup, restore, doctor, openapi. Logs go to standard
+//! error.
 
+mod backup;
+mod doctor;
 mod import;
 mod serve;
 mod set_up;
@@ -66,6 +69,31 @@ enum Command {
     Migrate {
         #[command(flatten)]
         common: Common,
+    },
+    /// Write a checked copy of the SQLite database to FILE, while the server serves
+    Backup {
+        #[command(flatten)]
+        common: Common,
+        /// Where to write it
+        file: PathBuf,
+        /// Replace FILE if it exists
+        #[arg(long)]
+        overwrite: bool,
+    },
+    /// Put a backup in the SQLite database's place; the present one is kept under a dated name
+    Restore {
+        #[command(flatten)]
+        common: Common,
+        /// The backup
+        file: PathBuf,
+    },
+    /// Look at clock, port, database, code store, disk and files, and say what is wrong and what to do
+    Doctor {
+        #[command(flatten)]
+        common: Common,
+        /// A CA that is trusted for `public_url` beside the public ones (PEM)
+        #[arg(long, value_name = "FILE")]
+        ca: Option<PathBuf>,
     },
     /// Print the description of the HTTP interface (OpenAPI)
     Openapi,
@@ -162,6 +190,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
                 let app = open(&common).await?;
                 app.db.migrate().await
             }
+            Command::Backup { common, file, overwrite } => backup::backup(load(&common)?, &file, overwrite).await,
+            Command::Restore { common, file } => backup::restore(load(&common)?, &file).await,
+            Command::Doctor { common, ca } => doctor::doctor(&common, ca.as_deref()).await,
             Command::Openapi => say(guidepost_server::openapi()),
         }
     })
@@ -171,8 +202,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
 fn load(common: &Common) -> anyhow::Result<Config> {
     let config = Config::load(common.config.as_deref(), std::env::vars())?;
     // Libraries are held at `warn`: what they say below that is not ours to vouch for.
-    let filter = EnvFilter::try_new(format!("warn,guidepost_server={},wire={}", config.log, config.log))
-        .context("setting `log`")?;
+    start_log(&format!("warn,guidepost_server={},wire={}", config.log, config.log))?;
+    Ok(config)
+}
+
+fn start_log(filter: &str) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(filter).context("setting `log`")?;
     let _ = tracing_subscriber::fmt()
         // A log that cannot be written must not end anything.
         .log_internal_errors(false)
@@ -180,7 +215,7 @@ fn load(common: &Common) -> anyhow::Result<Config> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .try_init();
-    Ok(config)
+    Ok(())
 }
 
 /// Opens the database for a command that does not serve.

@@ -4,6 +4,7 @@ mod memory;
 mod redis;
 
 pub use memory::MemoryCodes;
+pub(crate) use redis::EVICTS;
 pub use redis::{RedisAddress, RedisCodes};
 
 use async_trait::async_trait;

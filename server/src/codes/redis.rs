@@ -401,6 +401,22 @@ impl RedisCodes {
         done
     }
 
+    /// What the nodes say of themselves.
+    pub(crate) async fn look_over(&self) -> CodesResult<Nodes> {
+        let looked = tokio::time::timeout(CONNECT_TIMES * self.limit, async {
+            let mut connection = self.connection().connection.await?;
+            let masters = info_of_masters(&mut connection, "default").await?;
+            let (seconds, micros): (i64, i64) = ask_one(&mut connection, redis::cmd("TIME")).await?;
+            let writes_to_disk = writes_to_disk(&mut connection).await?;
+            Ok(Nodes {
+                masters: masters.iter().map(|info| NodeState::of(info)).collect(),
+                time_ms: seconds * 1000 + micros / 1000,
+                writes_to_disk,
+            })
+        });
+        looked.await.unwrap_or_else(|_| Err(CodesAway("no answer in time".to_owned())))
+    }
+
     async fn script<T: FromRedisValue>(&self, script: &str, keys: &[&str], arguments: &[&str]) -> CodesResult<T> {
         self.run(&eval(script, keys, arguments)).await
     }
@@ -456,7 +472,7 @@ fn eval(script: &str, keys: &[&str], arguments: &[&str]) -> Cmd {
 
 /// A Redis that evicts would lose counts at its own choice.
 async fn refuse_eviction(connection: &mut Connection) -> CodesResult<()> {
-    for info in memory_of_masters(connection).await? {
+    for info in info_of_masters(connection, "memory").await? {
         match line_of(&info, "maxmemory_policy:") {
             Some("noeviction") | None => {}
             Some(policy) => {
@@ -467,13 +483,13 @@ async fn refuse_eviction(connection: &mut Connection) -> CodesResult<()> {
     Ok(())
 }
 
-/// What every node that holds keys says of its memory.
-async fn memory_of_masters(connection: &mut Connection) -> CodesResult<Vec<String>> {
+/// What every node that holds keys says of itself.
+async fn info_of_masters(connection: &mut Connection, section: &str) -> CodesResult<Vec<String>> {
     match connection {
-        Connection::Node(_) => Ok(vec![info(connection, "memory").await?]),
+        Connection::Node(_) => Ok(vec![info(connection, section).await?]),
         Connection::Cluster(cluster) => {
             let mut command = redis::cmd("INFO");
-            command.arg("memory");
+            command.arg(section);
             let route = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
             let value = cluster.route_command(command, route).await?;
             let each = HashMap::<String, String>::from_redis_value(value);
@@ -482,7 +498,7 @@ async fn memory_of_masters(connection: &mut Connection) -> CodesResult<Vec<Strin
     }
 }
 
-const EVICTS: &str = "this Redis evicts";
+pub(crate) const EVICTS: &str = "this Redis evicts";
 
 async fn info(connection: &mut Connection, section: &str) -> CodesResult<String> {
     let mut command = redis::cmd("INFO");
@@ -510,6 +526,42 @@ async fn ask_one<T: FromRedisValue>(connection: &mut Connection, command: Cmd) -
             let route = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
             let value = cluster.route_command(command, route).await?;
             T::from_redis_value(value).map_err(|error| CodesAway(error.to_string()))
+        }
+    }
+}
+
+/// What the nodes of a Redis say of themselves.
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    /// Those that hold keys.
+    pub(crate) masters: Vec<NodeState>,
+    /// The time of one of them, Unix ms.
+    pub(crate) time_ms: i64,
+    /// Why one of them writes to disk.
+    pub(crate) writes_to_disk: Option<&'static str>,
+}
+
+/// What a node says of itself.
+#[derive(Debug)]
+pub(crate) struct NodeState {
+    /// Its version; of Valkey the Redis that it stands for.
+    pub(crate) version: String,
+    /// Whether it is a replica.
+    pub(crate) is_replica: bool,
+    /// Bytes in use.
+    pub(crate) used: u64,
+    /// Bytes that it may use; 0 where there is no limit.
+    pub(crate) most: u64,
+}
+
+impl NodeState {
+    fn of(info: &str) -> Self {
+        let bytes = |name| line_of(info, name).and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+        Self {
+            version: line_of(info, "redis_version:").unwrap_or_default().to_owned(),
+            is_replica: line_of(info, "role:") == Some("slave"),
+            used: bytes("used_memory:"),
+            most: bytes("maxmemory:"),
         }
     }
 }

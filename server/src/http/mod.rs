@@ -1,5 +1,6 @@
 //! The router, and the edge that every request passes.
 
+mod docs;
 pub(crate) mod error;
 pub(crate) mod extract;
 mod info;
@@ -43,6 +44,7 @@ fn api() -> OpenApiRouter<App> {
 pub(crate) fn router(app: App) -> axum::Router {
     let (api, _) = api().split_for_parts();
     api.route("/api/openapi.json", get(openapi::json))
+        .route("/docs", get(docs::page))
         .method_not_allowed_fallback(async || ApiError::wrong_method())
         .fallback(pages::page_or_error)
         .layer(DefaultBodyLimit::max(extract::BODY_LIMIT))

@@ -1,60 +1,9 @@
 //! The real binary: what it prints, how it ends, what it refuses.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use crate::binary::{Serving, command, run, text};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-
-fn command(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_guidepost-server"));
-    command
-        .env("GUIDEPOST_LISTEN", "127.0.0.1:0")
-        .env("GUIDEPOST_DATABASE__URL", format!("sqlite://{}", folder.join("a folder/guidepost.db").display()))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    command(folder).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-/// A server that is killed when the test ends, however it ends.
-struct Serving {
-    child: Child,
-    address: String,
-    lines: BufReader<std::process::ChildStdout>,
-}
-
-impl Serving {
-    fn start(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        lines.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("said {line:?}")).to_owned();
-        Self { child, address, lines }
-    }
-
-    fn terminate(&mut self) -> std::process::ExitStatus {
-        let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        assert!(killed.success());
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use std::io::{Read, Write};
+use std::process::Stdio;
 
 #[test]
 fn wrong_usage_is_exit_2_and_a_wrong_setting_is_named() {
@@ -71,7 +20,7 @@ fn wrong_usage_is_exit_2_and_a_wrong_setting_is_named() {
 
 #[tokio::test]
 async fn a_venue_is_set_up_from_the_command_line_and_sigterm_ends_it() {
-    rustls::crypto::ring::default_provider().install_default().unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let mut add = command(folder.path());
     add.args(["admin", "add", "--username", "boss", "--mobile", "13800138000", "--password-stdin"]);

@@ -1,0 +1,358 @@
+//! Database and code store, as `doctor` sees them.
+
+use super::super::backup::folder_of;
+use super::{Findings, existing, other_clock};
+use crate::clock::Clock;
+use crate::codes::{CodeStore, CodesAway, EVICTS, RedisAddress, RedisCodes};
+use crate::config::{Config, DatabaseUrl};
+use crate::db::{self, Schema};
+use sqlx::mysql::MySqlConnectOptions;
+use sqlx::{AnyConnection, Connection};
+use std::path::Path;
+use std::time::Duration;
+
+/// A database that needs longer to answer is away.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The oldest that are known to work.
+const OLDEST_MARIADB: (u32, u32) = (10, 6);
+const OLDEST_MYSQL: (u32, u32) = (8, 0);
+const OLDEST_REDIS: (u32, u32) = (6, 2);
+
+const DATABASE: &str = "database";
+const CODES: &str = "code store";
+
+/// The database: there, of a fit version, migrated, writable, whole.
+pub(super) async fn database(found: &mut Findings, config: &Config, clock: &dyn Clock) {
+    match config.database.url.sqlite_file() {
+        Some(file) => sqlite(found, config, &file).await,
+        None => mysql(found, config, clock).await,
+    }
+}
+
+async fn sqlite(found: &mut Findings, config: &Config, file: &Path) {
+    network(found, file);
+    let name = file.display();
+    if !file.exists() {
+        let folder = existing(&folder_of(file));
+        if rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK).is_ok() {
+            found.ok(DATABASE, format!("{name} does not exist yet: `serve` makes it"));
+        } else {
+            found.fault(
+                DATABASE,
+                format!("{name} does not exist, and this user may not write to {}", folder.display()),
+                "give the folder to the server's user, or name another file in `database.url`",
+            );
+        }
+        return;
+    }
+    let Some(mut connection) = connect(found, file).await else { return };
+    let looked = async {
+        let version: String = sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut connection).await?;
+        let whole: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut connection).await?;
+        let journal: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut connection).await?;
+        Ok::<_, sqlx::Error>((version, whole, journal))
+    };
+    let damaged = "restore a backup: guidepost-server restore FILE";
+    match looked.await {
+        Ok((version, whole, journal)) if whole == "ok" => {
+            // `serve` turns it on again after a restore.
+            found.ok(DATABASE, format!("{name} is whole (SQLite {version}, journal {})", journal.to_uppercase()));
+        }
+        Ok((_, whole, _)) => return found.fault(DATABASE, format!("{name} is damaged: {whole}"), damaged),
+        Err(error) => return found.fault(DATABASE, format!("{name} cannot be read: {error}"), damaged),
+    }
+    migrations(found, &mut connection, config).await;
+    let _ = connection.close().await;
+}
+
+/// Opens the file as the server does, but never makes it.
+async fn connect(found: &mut Findings, file: &Path) -> Option<AnyConnection> {
+    sqlx::any::install_default_drivers();
+    let url = format!("{}?mode=rw", DatabaseUrl::sqlite(file).expose());
+    match AnyConnection::connect(&url).await {
+        Ok(connection) => Some(connection),
+        Err(error) => {
+            found.fault(
+                DATABASE,
+                format!("{} cannot be opened: {error}", file.display()),
+                "run this as the server's user; if it still fails, restore a backup: guidepost-server restore FILE",
+            );
+            None
+        }
+    }
+}
+
+/// SQLite's locks and its shared memory do not work over a network.
+fn network(found: &mut Findings, file: &Path) {
+    let Ok(kind) = rustix::fs::statfs(existing(&folder_of(file))).map(|found| found.f_type) else { return };
+    if let Some(name) = network_name(kind) {
+        found.fault(
+            DATABASE,
+            format!("the database lies on a network file system ({name}), where SQLite loses data"),
+            "move it to a disk of this machine, or use MySQL or MariaDB",
+        );
+    }
+}
+
+/// By the magic numbers of statfs(2).
+fn network_name(kind: impl TryInto<i64>) -> Option<&'static str> {
+    // Of some file systems the number is negative where it is read as a signed one.
+    match kind.try_into().unwrap_or(0) & 0xffff_ffff {
+        0x6969 => Some("NFS"),
+        0x517b => Some("SMB"),
+        0xff53_4d42 => Some("CIFS"),
+        0xfe53_4d42 => Some("SMB 2"),
+        0x0102_1997 => Some("9P"),
+        0x00c3_6400 => Some("Ceph"),
+        0x5346_414f => Some("AFS"),
+        0x0bd0_0bd0 => Some("Lustre"),
+        0x0116_1970 => Some("GFS2"),
+        _ => None,
+    }
+}
+
+async fn mysql(found: &mut Findings, config: &Config, clock: &dyn Clock) {
+    sqlx::any::install_default_drivers();
+    let url = config.database.url.expose();
+    let Ok(options) = url.parse::<MySqlConnectOptions>() else {
+        return found.fault(
+            DATABASE,
+            "`database.url` is no database address",
+            "write it as mysql://user:password@host/database; percent-encode what is special in the password",
+        );
+    };
+    let at = format!("{}:{}", options.get_host(), options.get_port());
+    let mut connection = match tokio::time::timeout(PATIENCE, AnyConnection::connect(url)).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => return away(found, &at, &error),
+        Err(_) => {
+            return found.fault(
+                DATABASE,
+                format!("the database server at {at} does not answer"),
+                "check the address, the firewall, and whether the server runs",
+            );
+        }
+    };
+    let asked = clock.now_ms();
+    let looked = async {
+        let version: String = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut connection).await?;
+        let now: i64 = sqlx::query_scalar("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)")
+            .fetch_one(&mut connection)
+            .await?;
+        Ok::<_, sqlx::Error>((version, now))
+    };
+    match looked.await {
+        Ok((version, now)) => {
+            let (maker, number, oldest) = maker_of(&version);
+            if number < oldest {
+                found.fault(
+                    DATABASE,
+                    format!("the database server at {at} is {maker} {}.{}", number.0, number.1),
+                    format!("upgrade it to {maker} {}.{} or newer", oldest.0, oldest.1),
+                );
+            } else {
+                found.ok(DATABASE, format!("{maker} {}.{} at {at} answers", number.0, number.1));
+            }
+            other_clock(found, "the database server", now, asked, clock.now_ms());
+        }
+        Err(error) => {
+            return found.fault(DATABASE, format!("the database server at {at}: {error}"), "see the server's own log");
+        }
+    }
+    migrations(found, &mut connection, config).await;
+    let _ = connection.close().await;
+}
+
+/// Why it cannot be reached. What the database server says names the user, never the password.
+fn away(found: &mut Findings, at: &str, error: &sqlx::Error) {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match code.as_deref() {
+        Some("28000") => found.fault(
+            DATABASE,
+            format!("the database server at {at} does not take this user or password"),
+            "correct `database.url`, or GRANT the user its rights on the database",
+        ),
+        Some("42000") => found.fault(
+            DATABASE,
+            format!("the database server at {at} has no such database, or this user may not use it"),
+            "make it: CREATE DATABASE NAME CHARACTER SET utf8mb4, and GRANT ALL ON NAME.* to the user",
+        ),
+        // What is wrong with the address itself could quote it.
+        _ if matches!(error, sqlx::Error::Configuration(_)) => {
+            found.fault(
+                DATABASE,
+                "`database.url` has a part that cannot be",
+                "correct the part behind the question mark",
+            );
+        }
+        _ => found.fault(
+            DATABASE,
+            format!("the database server at {at} cannot be reached: {error}"),
+            "check the address, the firewall, and whether the server runs",
+        ),
+    }
+}
+
+fn maker_of(version: &str) -> (&'static str, (u32, u32), (u32, u32)) {
+    // Old protocol: MariaDB puts a version that is not its own in front.
+    let own = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let (maker, oldest) =
+        if version.contains("MariaDB") { ("MariaDB", OLDEST_MARIADB) } else { ("MySQL", OLDEST_MYSQL) };
+    (maker, number_of(own), oldest)
+}
+
+fn number_of(version: &str) -> (u32, u32) {
+    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+/// Whose it is, how far it is migrated, and whether it can be written.
+async fn migrations(found: &mut Findings, connection: &mut AnyConnection, config: &Config) {
+    let mysql = config.database.url.is_mysql();
+    match db::schema(connection, mysql).await {
+        Ok(Schema::Ours { pending: 0 }) => found.ok(DATABASE, "every migration has been applied"),
+        Ok(Schema::Ours { pending }) if config.database.migrate => {
+            found.ok(DATABASE, format!("{pending} migrations are pending: `serve` applies them"));
+        }
+        Ok(Schema::Ours { pending }) => found.fault(
+            DATABASE,
+            format!("{pending} migrations are pending, and `database.migrate` is off"),
+            "guidepost-server migrate",
+        ),
+        Ok(Schema::Empty) => return found.ok(DATABASE, "it is empty: `serve` or `migrate` fills it"),
+        Ok(Schema::Newer { migration }) => {
+            return found.fault(
+                DATABASE,
+                format!("a newer guidepost-server has migrated it (migration {migration})"),
+                "use that program, or restore a backup from before",
+            );
+        }
+        Ok(Schema::HalfMigrated { migration }) => {
+            return found.fault(
+                DATABASE,
+                format!("migration {migration} failed half way"),
+                "restore the backup from before it, and start the new program again",
+            );
+        }
+        Ok(Schema::Foreign) => {
+            return found.fault(DATABASE, "it is another program's", "name another one in `database.url`");
+        }
+        Err(error) => {
+            return found.fault(DATABASE, format!("its tables cannot be read: {error}"), "GRANT the user its rights");
+        }
+    }
+    // Changes no row, and is refused all the same where nothing can be written.
+    match sqlx::query("UPDATE tenant SET name = name WHERE id = -1").execute(&mut *connection).await {
+        Ok(_) => found.ok(DATABASE, "it can be written"),
+        Err(error) => found.fault(
+            DATABASE,
+            format!("it cannot be written: {error}"),
+            "check the rights of the file and its folder or of the database's user, the disk, and whether the server is a \
+             replica or read-only",
+        ),
+    }
+}
+
+/// The code store: there, of a fit version, one that forgets when it should and not before.
+pub(super) async fn code_store(found: &mut Findings, config: &Config, clock: &dyn Clock) {
+    let url = config.code_store.url.expose();
+    if url == "memory:" {
+        return found.ok(CODES, "in the server's own memory: one server alone");
+    }
+    let limit = Duration::from_millis(config.code_store.timeout_ms.into());
+    let codes = RedisAddress::parse(url).map_err(|wrong| anyhow::anyhow!("setting `code_store.url` {wrong}"));
+    let codes = codes.and_then(|address| {
+        RedisCodes::new(&address, config.code_store.ca.as_deref(), limit, &config.code_store.prefix)
+    });
+    let codes = match codes {
+        Ok(codes) => codes,
+        Err(error) => return found.fault(CODES, format!("{error:#}"), "correct the setting"),
+    };
+    let asked = clock.now_ms();
+    let nodes = match codes.look_over().await {
+        Ok(nodes) => nodes,
+        Err(away) => return redis_away(found, &away),
+    };
+    let answered = clock.now_ms();
+    for node in &nodes.masters {
+        let version = &node.version;
+        if number_of(version) < OLDEST_REDIS {
+            found.fault(CODES, format!("Redis is version {version}"), "upgrade it to 6.2 or newer, or use Valkey");
+        } else {
+            found.ok(CODES, format!("Redis {version} answers and does not evict"));
+        }
+        if node.most > 0 && node.used > node.most / 5 * 4 {
+            found.warning(
+                CODES,
+                format!("Redis uses {} % of the memory it may use", node.used * 100 / node.most),
+                "raise its maxmemory: a full one refuses every redemption",
+            );
+        }
+    }
+    other_clock(found, "Redis", nodes.time_ms, asked, answered);
+    if let Some(why) = nodes.writes_to_disk {
+        found.warning(
+            CODES,
+            format!("Redis writes to disk ({why}), and codes are not to last"),
+            "set appendonly no and save \"\"",
+        );
+    }
+    match codes.ping().await {
+        Ok(()) => found.ok(CODES, "it can be written"),
+        Err(_) if nodes.masters.iter().any(|node| node.is_replica) => found.fault(
+            CODES,
+            "this Redis is a replica: it cannot be written",
+            "name its master, or use redis+sentinel:// so that the master is found",
+        ),
+        Err(away) => redis_away(found, &away),
+    }
+}
+
+fn redis_away(found: &mut Findings, CodesAway(reason): &CodesAway) {
+    let next = if reason.starts_with(EVICTS) {
+        "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf"
+    } else if ["NOAUTH", "WRONGPASS", "Authentication"].iter().any(|word| reason.contains(word)) {
+        "correct user and password in `code_store.url`; percent-encode what is special in them"
+    } else if reason.contains("NOPERM") {
+        "give the user of `code_store.url` its rights: INFO, TIME, EVAL and every command on its keys"
+    } else if reason.contains("OOM") {
+        "raise its maxmemory: it is full"
+    } else if reason.contains("certificate") {
+        "name the CA that signed its certificate in `code_store.ca`, and the host that stands in the certificate in \
+         `code_store.url`"
+    } else {
+        "check address and port in `code_store.url`, the firewall, and whether Redis runs (rediss:// where it wants TLS)"
+    };
+    found.fault(CODES, format!("nothing can be redeemed: {reason}"), next);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        for (version, maker, number) in [
+            ("10.11.6-MariaDB-0+deb12u1", "MariaDB", (10, 11)),
+            ("5.5.5-10.5.23-MariaDB", "MariaDB", (10, 5)),
+            ("8.0.36", "MySQL", (8, 0)),
+            ("5.7.44-log", "MySQL", (5, 7)),
+        ] {
+            let (made_by, found, _) = maker_of(version);
+            assert_eq!((made_by, found), (maker, number), "{version}");
+        }
+        assert!(number_of("6.0.16") < OLDEST_REDIS && number_of("7.0.15") >= OLDEST_REDIS);
+        assert_eq!(number_of(""), (0, 0));
+    }
+
+    #[test]
+    fn network_file_systems_are_known_and_disks_are_none() {
+        assert_eq!(network_name(0x6969_i64), Some("NFS"));
+        // CIFS as a signed number of 32 bits.
+        assert_eq!(network_name(i64::from(0xff53_4d42_u32.cast_signed())), Some("CIFS"));
+        for disk in [0xef53_i64, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630] {
+            assert_eq!(network_name(disk), None);
+        }
+    }
+}
