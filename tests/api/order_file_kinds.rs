@@ -13,6 +13,7 @@ use crate::every_store;
 const HEADER: [&str; 7] = ["orderNo", "mobile", "visitorName", "partySize", "visitAt", "status", "taskNo"];
 
 /// A shared case; `None`, and a word about it, where the cases are not on this machine.
+#[expect(clippy::print_stdout, reason = "what was not checked is said")]
 fn case(name: &str) -> Option<Vec<u8>> {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/orders").join(name);
     match std::fs::read(&file) {

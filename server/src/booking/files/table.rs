@@ -48,7 +48,7 @@ pub(super) type EachRow<'a> = dyn FnMut(i64, &[Cell]) -> Result<(), Stopped> + '
 #[derive(Debug)]
 pub(super) enum Table {
     Csv(csv::Csv),
-    Xlsx(xlsx::Xlsx),
+    Xlsx(Box<xlsx::Xlsx>),
 }
 
 impl Table {
@@ -67,7 +67,7 @@ impl Table {
             [] => Err(Fault::file(Text::FileEmpty).into()),
             // Old Excel files, and new ones behind a password, are OLE compound files.
             [0xd0, 0xcf, 0x11, 0xe0, ..] => Err(Fault::file(Text::FileOldExcel).into()),
-            [b'P', b'K', 3 | 5, 4 | 6, ..] => xlsx::Xlsx::open(file).map(Self::Xlsx),
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => xlsx::Xlsx::open(file).map(|book| Self::Xlsx(Box::new(book))),
             _ => csv::Csv::open(file).map(Self::Csv),
         }
     }
