@@ -389,15 +389,25 @@ pub(super) async fn make_visitors(tx: &mut Tx, tenant: TenantId, import: i64, no
     .bind(tenant.0)
     .execute(&mut **tx)
     .await?;
-    sqlx::query(
-        "UPDATE account SET is_visitor = 1 WHERE tenant_id = ? AND is_visitor = 0
-           AND mobile IN (SELECT r.mobile FROM order_import_row r WHERE r.import_id = ? AND r.tenant_id = ? AND r.new_visitor = 1)",
+    // Read first, and changed by their ids: MariaDB would keep every account locked that such an update looks at.
+    let rows = sqlx::query(
+        "SELECT DISTINCT a.id FROM order_import_row r JOIN account a ON a.tenant_id = r.tenant_id AND a.mobile = r.mobile
+         WHERE r.import_id = ? AND r.tenant_id = ? AND r.new_visitor = 1 AND a.is_visitor = 0",
     )
-    .bind(tenant.0)
     .bind(import)
     .bind(tenant.0)
-    .execute(&mut **tx)
+    .fetch_all(&mut **tx)
     .await?;
+    for some in rows.chunks(500) {
+        let mut sql = QueryBuilder::<Any>::new("UPDATE account SET is_visitor = 1 WHERE tenant_id = ");
+        sql.push_bind(tenant.0).push(" AND id IN (");
+        let mut list = sql.separated(", ");
+        for row in some {
+            list.push_bind(row.try_get::<i64, _>("id")?);
+        }
+        sql.push(")");
+        sql.build().execute(&mut **tx).await?;
+    }
     Ok(())
 }
 

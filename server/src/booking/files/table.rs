@@ -67,7 +67,7 @@ impl Table {
             [] => Err(Fault::file(Text::FileEmpty).into()),
             // Old Excel files, and new ones behind a password, are OLE compound files.
             [0xd0, 0xcf, 0x11, 0xe0, ..] => Err(Fault::file(Text::FileOldExcel).into()),
-            [b'P', b'K', 3 | 5, 4 | 6, ..] => Ok(Self::Xlsx(Box::new(xlsx::Xlsx::open(file)?))),
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => xlsx::Xlsx::open(file).map(|book| Self::Xlsx(Box::new(book))),
             _ => csv::Csv::open(file).map(Self::Csv),
         }
     }
