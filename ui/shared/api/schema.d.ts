@@ -72,6 +72,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin-api/order-imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reads an order file and says what it would do; nothing is changed yet. With `background` the answer comes at once, in
+         *     state `reading`.
+         */
+        post: operations["upload_orders"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/order-imports/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** An import: how far reading is, what it would do, has done, or what is wrong with it. */
+        get: operations["get_import"];
+        put?: never;
+        /**
+         * Applies a preview, whole or not at all. Asked for again it answers what was done, and changes nothing. Where an order
+         *     has changed since the preview it is refused: 1409, with the faults.
+         */
+        post: operations["apply_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin-api/orders.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The tenant's orders as a CSV file for spreadsheets and for import: a byte-order mark, times in the venue's zone,
+         *     whole mobile numbers.
+         */
+        get: operations["export_orders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin-api/redemptions": {
         parameters: {
             query?: never;
@@ -422,6 +483,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/open-api/redemptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The rows after the cursor, oldest first. */
+        get: operations["redemptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/open-api/redemptions.jsonl": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The same to the end, a JSON object a line. */
+        get: operations["export_redemptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/open-api/tasks/{taskNo}": {
         parameters: {
             query?: never;
@@ -450,7 +545,7 @@ export interface components {
              * @description Its number, growing.
              */
             id: number;
-            /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures` or `consume_failures`. */
+            /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures` or `web_hook_given_up`. */
             kind: string;
             /** @description Whom it concerns. */
             name?: string | null;
@@ -680,6 +775,63 @@ export interface components {
             };
         };
         /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_OrderImport: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description An order file: what it would do, or has done, and what is wrong with it. */
+            data?: {
+                /**
+                 * Format: int64
+                 * @description Its number.
+                 */
+                id: number;
+                /** @description Where it stands. */
+                state: components["schemas"]["ImportState"];
+                /**
+                 * Format: int64
+                 * @description Orders that have been read so far.
+                 */
+                done: number;
+                /**
+                 * Format: int64
+                 * @description Orders in the file; an estimate while it is read.
+                 */
+                rows: number;
+                /**
+                 * Format: int64
+                 * @description Orders that are new.
+                 */
+                new: number;
+                /**
+                 * Format: int64
+                 * @description Orders that are known and change.
+                 */
+                changed: number;
+                /**
+                 * Format: int64
+                 * @description Orders that stay as they are.
+                 */
+                unchanged: number;
+                /**
+                 * Format: int64
+                 * @description Tasks that are not known and become drafts without guides.
+                 */
+                newTasks: number;
+                /**
+                 * Format: int64
+                 * @description How many faults there are.
+                 */
+                faultCount: number;
+                /** @description The first hundred of them. */
+                faults: components["schemas"]["ImportFault"][];
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
         Envelope_Page_AlertView: {
             /**
              * Format: int32
@@ -697,7 +849,7 @@ export interface components {
                      * @description Its number, growing.
                      */
                     id: number;
-                    /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures` or `consume_failures`. */
+                    /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures` or `web_hook_given_up`. */
                     kind: string;
                     /** @description Whom it concerns. */
                     name?: string | null;
@@ -768,6 +920,26 @@ export interface components {
             };
         };
         /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_RedemptionFeed: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description `GET /open-api/redemptions`: the audit as a feed. */
+            data?: {
+                /** @description The rows after the cursor, in order. */
+                items: components["schemas"]["RedemptionView"][];
+                /**
+                 * Format: int64
+                 * @description What to pass as `after` next time; the cursor itself where nothing is new.
+                 */
+                next: number;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
         Envelope_SettingsMap: {
             /**
              * Format: int32
@@ -832,7 +1004,7 @@ export interface components {
                 name: string;
                 /** @description The last four digits of the mobile number. */
                 mobile: string;
-                /** @description `null`, `failures` or `admin`. */
+                /** @description `null`, `failures`, `admin`, or `unknown` while the code store is away. */
                 frozen?: string | null;
                 /**
                  * Format: int64
@@ -1003,7 +1175,7 @@ export interface components {
             name: string;
             /** @description The last four digits of the mobile number. */
             mobile: string;
-            /** @description `null`, `failures` or `admin`. */
+            /** @description `null`, `failures`, `admin`, or `unknown` while the code store is away. */
             frozen?: string | null;
             /**
              * Format: int64
@@ -1011,6 +1183,23 @@ export interface components {
              */
             frozenFor?: number | null;
         };
+        /** @description What is wrong with an order file. */
+        ImportFault: {
+            /**
+             * Format: int64
+             * @description The line, as a spreadsheet numbers it; `null`: the file as a whole.
+             */
+            line?: number | null;
+            /** @description The column's name; `null`: the line as a whole. */
+            field?: string | null;
+            /** @description What is wrong, in the caller's language. */
+            message: string;
+        };
+        /**
+         * @description Where an order file stands on its way in.
+         * @enum {string}
+         */
+        ImportState: "reading" | "previewed" | "refused" | "applied" | "dropped";
         /** @description `GET /api/info`: what a kiosk or a page wants to know before anyone has signed in. */
         Info: {
             /** @description The server's version. */
@@ -1068,6 +1257,53 @@ export interface components {
              * @description When the session ends at the latest.
              */
             expiresAt: number;
+        };
+        /** @description An order file: what it would do, or has done, and what is wrong with it. */
+        OrderImport: {
+            /**
+             * Format: int64
+             * @description Its number.
+             */
+            id: number;
+            /** @description Where it stands. */
+            state: components["schemas"]["ImportState"];
+            /**
+             * Format: int64
+             * @description Orders that have been read so far.
+             */
+            done: number;
+            /**
+             * Format: int64
+             * @description Orders in the file; an estimate while it is read.
+             */
+            rows: number;
+            /**
+             * Format: int64
+             * @description Orders that are new.
+             */
+            new: number;
+            /**
+             * Format: int64
+             * @description Orders that are known and change.
+             */
+            changed: number;
+            /**
+             * Format: int64
+             * @description Orders that stay as they are.
+             */
+            unchanged: number;
+            /**
+             * Format: int64
+             * @description Tasks that are not known and become drafts without guides.
+             */
+            newTasks: number;
+            /**
+             * Format: int64
+             * @description How many faults there are.
+             */
+            faultCount: number;
+            /** @description The first hundred of them. */
+            faults: components["schemas"]["ImportFault"][];
         };
         /** @description An order's number: `[0-9A-Za-z_-]{1,64}` after trimming, upper-cased, compared bytewise. */
         OrderNo: string;
@@ -1189,6 +1425,16 @@ export interface components {
             endsAt: number;
             /** @description The guides assigned to it, each one known. */
             guideMobiles: components["schemas"]["Secret"][];
+        };
+        /** @description `GET /open-api/redemptions`: the audit as a feed. */
+        RedemptionFeed: {
+            /** @description The rows after the cursor, in order. */
+            items: components["schemas"]["RedemptionView"][];
+            /**
+             * Format: int64
+             * @description What to pass as `after` next time; the cursor itself where nothing is new.
+             */
+            next: number;
         };
         /** @description A row of the audit as an admin sees it. */
         RedemptionView: {
@@ -1616,6 +1862,338 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+        };
+    };
+    upload_orders: {
+        parameters: {
+            query?: {
+                /** @description answer at once; ask for the import to see how far it is */
+                background?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+                "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": number[];
+                "text/csv": number[];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_OrderImport"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+        };
+    };
+    get_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the import's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_OrderImport"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+        };
+    };
+    apply_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the import's number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_OrderImport"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+        };
+    };
+    export_orders: {
+        parameters: {
+            query?: {
+                /** @description for this day, YYYY-MM-DD, in the venue's zone */
+                date?: string;
+                /** @description of this task */
+                taskNo?: string;
+                /** @description in this status */
+                status?: components["schemas"]["OrderStatus"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3648,6 +4226,142 @@ export interface operations {
             };
             /** @description Unsupported Media Type */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+        };
+    };
+    redemptions: {
+        parameters: {
+            query?: {
+                /** @description the cursor: `next` of the answer before; from the start where it is missing */
+                after?: number;
+                /** @description 1 to 500; 100 where it is missing */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_RedemptionFeed"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+        };
+    };
+    export_redemptions: {
+        parameters: {
+            query?: {
+                /** @description a cursor; from the start where it is missing */
+                after?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_Value"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
