@@ -121,15 +121,12 @@ async fn delete_lost_codes(app: &App, tenant: TenantId, import: i64) -> Result<(
 }
 
 /// How many could not be deleted, and why the last of them.
-async fn delete_codes(app: &App, tenant: TenantId, orders: Vec<i64>) -> (u32, Option<CodesAway>) {
+async fn delete_codes(app: &App, tenant: TenantId, orders: Vec<i64>) -> (usize, Option<CodesAway>) {
     let delete = |order| {
         let key = app.code_key(tenant, order);
         async move { app.codes.delete(&key).await }
     };
-    futures::stream::iter(orders)
-        .map(delete)
-        .buffer_unordered(CODES_AT_ONCE)
-        .filter_map(async |deleted| deleted.err())
-        .fold((0, None), async |(count, _), error| (count + 1, Some(error)))
-        .await
+    let done: Vec<_> = futures::stream::iter(orders).map(delete).buffer_unordered(CODES_AT_ONCE).collect().await;
+    let failed: Vec<CodesAway> = done.into_iter().filter_map(Result::err).collect();
+    (failed.len(), failed.into_iter().next_back())
 }
