@@ -7,7 +7,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
 use wire::Envelope;
 use wire::api::{BadField, OrderState, RetryAfter};
 
@@ -35,6 +35,9 @@ pub(crate) fn document() -> OpenApi {
     components.add_security_scheme(SESSION, SecurityScheme::Http(bearer));
     let key = ApiKeyValue::with_description("X-Api-Key", "made by `guidepost-server api-key add`");
     components.add_security_scheme(API_KEY, SecurityScheme::ApiKey(ApiKey::Header(key)));
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Envelope_Value"))).build();
+    let refusal = ResponseBuilder::new().description("why not").content("application/json", content).build();
+    components.responses.insert(REFUSAL.to_owned(), refusal.into());
     for (path, item) in &mut document.paths.paths {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
         for operation in operations.into_iter().flatten() {
@@ -44,6 +47,8 @@ pub(crate) fn document() -> OpenApi {
     document
 }
 
+/// What every refusal looks like.
+const REFUSAL: &str = "Refusal";
 const SESSION: &str = "session";
 const API_KEY: &str = "apiKey";
 
@@ -73,12 +78,8 @@ fn complete(path: &str, operation: &mut Operation) {
         refusals.extend([StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY, StatusCode::TOO_MANY_REQUESTS]);
     }
     for status in refusals {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Envelope_Value"))).build();
-        let response = ResponseBuilder::new()
-            .description(status.canonical_reason().unwrap_or_default())
-            .content("application/json", content)
-            .build();
-        operation.responses.responses.entry(status.as_str().to_owned()).or_insert_with(|| response.into());
+        let refusal = RefOr::Ref(Ref::from_response_name(REFUSAL));
+        operation.responses.responses.entry(status.as_str().to_owned()).or_insert(refusal);
     }
 }
 

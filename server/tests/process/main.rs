@@ -5,3 +5,4 @@ mod backup;
 mod binary;
 mod commands;
 mod doctor;
+mod web_hooks;

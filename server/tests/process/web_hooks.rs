@@ -1,13 +1,13 @@
 //! The real binary, killed between a redemption's commit and its delivery: told after the next start.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use crate::binary::Serving;
 use api_tests::receiver::{Receiver, Reply, SECRET};
 use api_tests::stores::{Served, start_mariadb, start_redis};
 use guidepost_server::config::DatabaseUrl;
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, Connection};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Output, Stdio};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A server's settings and its parts.
@@ -63,31 +63,7 @@ impl Parts {
     }
 
     fn serve(&self) -> Serving {
-        let mut child = self.command(&["serve"]).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("said {line:?}")).to_owned();
-        Serving { child, address }
-    }
-}
-
-/// A server that is killed when the test ends, however it ends.
-struct Serving {
-    child: Child,
-    address: String,
-}
-
-impl Serving {
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Serving::start(self.command(&["serve"]))
     }
 }
 
