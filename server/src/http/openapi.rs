@@ -62,6 +62,9 @@ fn complete(path: &str, operation: &mut Operation) {
     } else {
         refusals.extend([StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS]);
     }
+    if path.ends_with("/order-imports") {
+        refusals.push(StatusCode::TOO_MANY_REQUESTS);
+    }
     if operation.request_body.is_some() {
         refusals.extend([
             StatusCode::REQUEST_TIMEOUT,

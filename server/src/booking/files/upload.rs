@@ -143,7 +143,10 @@ fn import_id(text: &str) -> Result<i64, ApiError> {
 /// Applies a preview, whole or not at all. Asked for again it answers what was done, and changes nothing. Where an order
 /// has changed since the preview it is refused: 1409, with the faults.
 #[utoipa::path(post, path = "/admin-api/order-imports/{id}", tag = "admin",
-    params(("id" = i64, Path, description = "the import's number")), responses((status = 200, body = Envelope<OrderImport>)))]
+    params(("id" = i64, Path, description = "the import's number")), responses(
+        (status = 200, body = Envelope<OrderImport>),
+        (status = 409, description = "nothing was applied; the faults say why", body = Envelope<OrderImport>),
+    ))]
 pub(super) async fn apply_import(
     State(app): State<App>,
     Admin(session): Admin,
