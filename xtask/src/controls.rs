@@ -16,46 +16,77 @@ const FOLDER: &str = "tests/controls";
 /// All controls, or the one that is named.
 pub(crate) fn controls(name: Option<&str>) -> anyhow::Result<()> {
     apt::install(apt::TO_RUN)?;
-    all(&Target::take()?, name)
+    let patches = patches(name)?;
+    ensure!(!patches.is_empty(), "there is no such control: {}/{}.patch", FOLDER, name.unwrap_or("*"));
+    judge(&Target::take()?, &patches)
 }
 
-/// The same on a target folder that is held already.
-pub(crate) fn all(target: &Target, name: Option<&str>) -> anyhow::Result<()> {
-    let mut patches: Vec<PathBuf> = fs::read_dir(root().join(FOLDER))
+/// Those of every test run, on a target folder that is held already: each costs a build.
+pub(crate) fn short(target: &Target) -> anyhow::Result<()> {
+    let mut patches = patches(None)?;
+    patches.retain(|(_, control)| control.in_every_run);
+    ensure!(!patches.is_empty(), "no control says `# in every test run`");
+    judge(target, &patches)
+}
+
+fn patches(name: Option<&str>) -> anyhow::Result<Vec<(PathBuf, Control)>> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(root().join(FOLDER))
         .with_context(|| format!("cannot read {FOLDER}"))?
         .map(|entry| Ok(entry?.path()))
         .collect::<std::io::Result<_>>()?;
-    patches.retain(|path| path.extension().is_some_and(|ending| ending == "patch"));
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "patch"));
     if let Some(name) = name {
         let name = name.trim_end_matches(".patch");
-        patches.retain(|path| path.file_stem().is_some_and(|stem| stem == name));
+        paths.retain(|path| path.file_stem().is_some_and(|stem| stem == name));
     }
-    patches.sort();
-    ensure!(!patches.is_empty(), "there is no such control: {}/{}.patch", FOLDER, name.unwrap_or("*"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let control = Control::parse(&text).with_context(|| path.display().to_string())?;
+        Ok((path, control))
+    };
+    paths.into_iter().map(read).collect()
+}
 
-    let mut passed = BTreeSet::new();
-    for patch in &patches {
+/// Judges all, so that one run tells of everything that is wrong.
+fn judge(target: &Target, patches: &[(PathBuf, Control)]) -> anyhow::Result<()> {
+    let (mut passed, mut failed) = (BTreeSet::new(), Vec::new());
+    for (patch, control) in patches {
         let shown = patch.strip_prefix(root()).unwrap_or(patch).display();
-        let text = fs::read_to_string(patch).with_context(|| format!("cannot read {shown}"))?;
-        let control = Control::parse(&text).with_context(|| shown.to_string())?;
-        // A test that fails with all guards in place would prove nothing.
-        if passed.insert(control.run.clone()) {
-            println!("as it is: {}", control.run.join(" "));
-            control.judge(&Expectation::Pass, target, root())?;
+        if let Err(error) = judge_one(target, patch, control, &mut passed) {
+            println!("{shown}: FAILED: {error:#}");
+            failed.push(shown.to_string());
         }
-        println!("{shown}: {}", control.run.join(" "));
-        let copy = copy_of_the_tree(target)?;
-        apply(patch, &copy)?;
-        control.judge(&control.expect, target, &copy).with_context(|| format!("with {shown}"))?;
-        println!(
-            "{shown}: {}",
-            match &control.expect {
-                Expectation::Pass => "passes all the same, as it should".to_owned(),
-                Expectation::Fail(text) => format!("fails as it should: {text}"),
-            }
-        );
     }
-    println!("controls: {} passed, 0 failed", patches.len());
+    println!("controls: {} passed, {} failed", patches.len() - failed.len(), failed.len());
+    ensure!(failed.is_empty(), "these controls failed: {}", failed.join(", "));
+    Ok(())
+}
+
+fn judge_one(
+    target: &Target,
+    patch: &Path,
+    control: &Control,
+    passed: &mut BTreeSet<Vec<String>>,
+) -> anyhow::Result<()> {
+    let shown = patch.strip_prefix(root()).unwrap_or(patch).display();
+    // A test that fails with all guards in place would prove nothing.
+    if !passed.contains(&control.run) {
+        println!("as it is: {}", control.run.join(" "));
+        control.judge(&Expectation::Pass, target, root())?;
+        passed.insert(control.run.clone());
+    }
+    println!("{shown}: {}", control.run.join(" "));
+    let copy = copy_of_the_tree(target)?;
+    apply(patch, &copy)?;
+    control.judge(&control.expect, target, &copy).with_context(|| format!("with {shown}"))?;
+    println!(
+        "{shown}: {}",
+        match &control.expect {
+            Expectation::Pass => "passes all the same, as it should".to_owned(),
+            Expectation::Fail(text) => format!("fails as it should: {text}"),
+        }
+    );
     Ok(())
 }
 
@@ -65,6 +96,8 @@ struct Control {
     /// A `cargo test` command.
     run: Vec<String>,
     expect: Expectation,
+    /// Whether every test run looks at it, and not only `cargo xtask controls`.
+    in_every_run: bool,
 }
 
 /// How it ends with the patch.
@@ -78,7 +111,7 @@ enum Expectation {
 impl Control {
     /// Reads `# run: cargo test …` and `# expect: pass` or `# expect: fail: TEXT` from the lines above the patch.
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let (mut run, mut expect) = (None, None);
+        let (mut run, mut expect, mut in_every_run) = (None, None, false);
         for line in text.lines().map_while(|line| line.strip_prefix('#')) {
             match line.trim().split_once(':').map(|(key, value)| (key.trim(), value.trim())) {
                 Some(("run", command)) => {
@@ -93,12 +126,14 @@ impl Control {
                         _ => bail!("`# expect:` is `pass` or `fail: TEXT`, not `{expected}`"),
                     });
                 }
+                None if line.trim() == "in every test run" => in_every_run = true,
                 _ => {}
             }
         }
         let run = run.context("the first lines lack `# run: cargo test …`")?;
         ensure!(run.starts_with(&["cargo".to_owned(), "test".to_owned()]), "`# run:` must start with `cargo test`");
-        Ok(Self { run, expect: expect.context("the first lines lack `# expect: …`")? })
+        let expect = expect.context("the first lines lack `# expect: …`")?;
+        Ok(Self { run, expect, in_every_run })
     }
 
     /// Runs the command in a tree and holds its end against what is expected.
@@ -263,10 +298,11 @@ mod tests {
         let head = "# Without the guard.\n#run: cargo test --workspace --test api -- once\n";
         assert_eq!(
             control(&format!("{head}# expect: pass\n--- a/x\n")),
-            Control { run: run.clone(), expect: Expectation::Pass }
+            Control { run: run.clone(), expect: Expectation::Pass, in_every_run: false }
         );
-        let fail = control(&format!("{head}# expect: fail: left: 2, right: 1\n\ndiff --git a/x b/x\n"));
-        assert_eq!(fail, Control { run, expect: Expectation::Fail("left: 2, right: 1".to_owned()) });
+        let rest = "# in every test run\n# expect: fail: left: 2, right: 1\n\ndiff --git a/x b/x\n";
+        let expect = Expectation::Fail("left: 2, right: 1".to_owned());
+        assert_eq!(control(&format!("{head}{rest}")), Control { run, expect, in_every_run: true });
     }
 
     #[test]

@@ -27,7 +27,7 @@ cargo xtask COMMAND
                        (`-- --pictures DIR` reads pictures in place of a camera)
   test                 install what is missing, build, lint, run every test; stops at the first failure
   types                write the descriptions of the interfaces and the pages' types anew
-  controls [NAME]      take guards away in a copy of the tree and see that the tests notice
+  controls [NAME]      take guards away in a copy of the tree and see that the tests notice; about half an hour
   bench [FOLDER...]    measure the scanner on folders of pictures (release build); `bench refusals`: what the times of
                        refusals tell; `bench orders`: an order file of 100,000 lines
   help                 this page
