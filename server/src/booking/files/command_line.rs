@@ -33,7 +33,7 @@ pub fn keep_servers_away(config: &Config) -> anyhow::Result<Option<File>> {
     }
     lock_beside_database(config).context(
         "this database's server keeps verify codes in its memory, and an import must delete some: \
-         import the file in its console, or over HTTP (POST /admin-api/order-imports), or stop the server first",
+         import the file over HTTP (POST /admin-api/order-imports), or stop the server first",
     )
 }
 
