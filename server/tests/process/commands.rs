@@ -126,7 +126,7 @@ fn an_import_that_cannot_reach_the_codes_is_refused() {
     let serving = Serving::start(serve);
     let output = run(folder.path(), &["import", "orders", path]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("import the file in its console, or over HTTP"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("import the file over HTTP"), "{}", text(&output.stderr));
     // Only to say what it would do, it deletes no code.
     assert!(run(folder.path(), &["import", "orders", path, "--dry-run"]).status.success());
     drop(serving);
