@@ -586,6 +586,8 @@ fn sync_folder(folder: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
     /// A database whose last change lies beside it, as a killed server leaves it.
     async fn unfolded(folder: &Path) -> PathBuf {
@@ -622,6 +624,81 @@ mod tests {
             assert_eq!(found, 7);
             connection.close().await.unwrap();
         }
+    }
+
+    /// How many transactions have been acknowledged.
+    #[derive(Debug, Default)]
+    struct Acknowledged(AtomicI64);
+
+    impl Clock for Acknowledged {
+        fn now_ms(&self) -> i64 {
+            self.0.load(Ordering::SeqCst)
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    /// Each transaction changes three pages, and each is brought into the database's file at once, so that the file changes
+    /// under whoever copies it, and the `-wal` file begins anew wherever it may.
+    async fn write_without_a_pause(
+        mut connection: AnyConnection,
+        acknowledged: Arc<Acknowledged>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<(), sqlx::Error> {
+        for n in 1.. {
+            if stop.load(Ordering::SeqCst) {
+                break;
+            }
+            sqlx::query("BEGIN IMMEDIATE").execute(&mut connection).await?;
+            for (change, id) in [(1, 1 + n % 1000), (-1, 1001 + n % 1000), (1, 0)] {
+                let update = sqlx::query("UPDATE x SET n = n + ? WHERE id = ?").bind(change).bind(id);
+                update.execute(&mut connection).await?;
+            }
+            sqlx::query("COMMIT").execute(&mut connection).await?;
+            acknowledged.0.store(n, Ordering::SeqCst);
+        }
+        connection.close().await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_copy_is_of_one_moment_and_has_all_that_was_acknowledged_by_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("guidepost.db");
+        let mut connection = connect(&database, "mode=rwc").await.unwrap();
+        for statement in [
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = OFF",
+            "PRAGMA wal_autocheckpoint = 1",
+            "CREATE TABLE x (id INTEGER PRIMARY KEY, n INTEGER, page BLOB)",
+            "WITH RECURSIVE i(id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM i WHERE id < 2000)
+             INSERT INTO x SELECT id, 0, randomblob(3000) FROM i",
+        ] {
+            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        }
+        let (acknowledged, stop) = (Arc::new(Acknowledged::default()), Arc::new(AtomicBool::new(false)));
+        let writing = tokio::spawn(write_without_a_pause(connection, acknowledged.clone(), stop.clone()));
+        let mut written_meanwhile = 0;
+        for _ in 0..10 {
+            let begun = acknowledged.now_ms();
+            let copy = temporary(folder.path(), PART).unwrap();
+            let as_of = copy_while_served(&database, &copy, folder.path(), &*acknowledged).await.unwrap();
+            written_meanwhile += as_of - begun;
+            into_one_file(copy.path()).await.unwrap();
+            let mut copied = connect(copy.path(), "mode=ro").await.unwrap();
+            let whole: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut copied).await.unwrap();
+            assert_eq!(whole, "ok");
+            let all = "SELECT n, (SELECT SUM(n) FROM x WHERE id > 0) FROM x WHERE id = 0";
+            let (n, sum): (i64, i64) = sqlx::query_as(all).fetch_one(&mut copied).await.unwrap();
+            assert_eq!(sum, 0, "half of a transaction is in it");
+            // The last one may have been committed and not acknowledged yet.
+            assert!((as_of..=as_of + 1).contains(&n), "{as_of} were acknowledged, {n} are in it");
+            copied.close().await.unwrap();
+        }
+        stop.store(true, Ordering::SeqCst);
+        writing.await.unwrap().unwrap();
+        assert!(written_meanwhile > 0, "nothing was written meanwhile");
     }
 
     #[test]
