@@ -121,9 +121,16 @@ def push(guidepost, file):
 def read_cursor(file):
     try:
         with open(file, encoding="utf-8") as source:
-            return json.load(source)["after"]
+            text = source.read()
     except FileNotFoundError:
         return None
+    # Somebody made the file, and nothing was written to it yet.
+    if not text.strip():
+        return None
+    try:
+        return json.loads(text)["after"]
+    except (ValueError, KeyError, TypeError):
+        sys.exit(f"{file} holds no cursor: correct it, or delete it to read from the beginning")
 
 
 def write_cursor(file, after):

@@ -29,6 +29,7 @@ use app::{App, AppState};
 use clock::{Clock, RandomSource, SystemClock, SystemRandom};
 use std::fs::File;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -122,21 +123,26 @@ pub async fn start_with(
 pub(crate) fn lock_beside_database(config: &Config) -> anyhow::Result<Option<File>> {
     let Some(file) = config.database.url.sqlite_file() else { return Ok(None) };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| std::path::Path::new("."));
+    let folder = folder.unwrap_or_else(|| Path::new("."));
     std::fs::create_dir_all(folder)
         .with_context(|| format!("the database's folder {} cannot be made", folder.display()))?;
     let file = match file.canonicalize() {
         Ok(file) => file,
         Err(_) => folder.canonicalize()?.join(file.file_name().context("setting `database.url` names no file")?),
     };
-    let mut path = file.clone().into_os_string();
-    path.push(".serve-lock");
-    let path = std::path::PathBuf::from(path);
+    let path = lock_of(&file);
     let lock = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
     lock.try_lock().map_err(|_| {
         anyhow::anyhow!("another guidepost-server serves {}; on a SQLite file one process alone may", file.display())
     })?;
     Ok(Some(lock))
+}
+
+/// The lock of a database's file that is named without links.
+pub(crate) fn lock_of(file: &Path) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(".serve-lock");
+    PathBuf::from(path)
 }
 
 impl Running {

@@ -94,10 +94,24 @@ async fn the_example_client_reads_each_redemption_once_from_where_it_ended(store
     let told = follow().await;
     assert!(told.len() == 1 && told[0].ends_with("BK202608010001: paid -> consumed"), "{told:?}");
     assert!(follow().await.is_empty(), "the cursor was not kept");
-    let again = folder.path().join("another.json");
-    let mut command = client(&venue);
-    command.args(["follow", "--once", "--state"]).arg(&again);
-    assert_eq!(lines(&run(command).await), told, "without a cursor it begins at the beginning");
+    let from = async |name: &str, content: Option<&str>| {
+        let file = folder.path().join(name);
+        if let Some(content) = content {
+            std::fs::write(&file, content).unwrap();
+        }
+        let mut command = client(&venue);
+        command.args(["follow", "--once", "--state"]).arg(&file);
+        run(command).await
+    };
+    for (name, content) in [("none.json", None), ("empty.json", Some("")), ("blank.json", Some("\n"))] {
+        assert_eq!(lines(&from(name, content).await), told, "without a cursor it begins at the beginning");
+    }
+    for content in ["{\"after\": ", "[]", "{}"] {
+        let refused = from("broken.json", Some(content)).await;
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(error.contains("holds no cursor") && !error.contains("Traceback"), "{error}");
+    }
 }
 
 /// The client's receiver; it ends with its test.

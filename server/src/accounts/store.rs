@@ -48,7 +48,14 @@ pub(crate) struct SessionRow {
 
 /// All tenants' ids.
 pub(crate) async fn tenants(db: &Db) -> Result<Vec<TenantId>, DbError> {
-    let rows = sqlx::query("SELECT id FROM tenant ORDER BY id").fetch_all(db.read()).await?;
+    tenants_by(db.read()).await
+}
+
+/// All tenants' ids, by a connection of the caller's.
+pub(crate) async fn tenants_by(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+) -> Result<Vec<TenantId>, DbError> {
+    let rows = sqlx::query("SELECT id FROM tenant ORDER BY id").fetch_all(executor).await?;
     rows.iter().map(|row| Ok(TenantId(row.try_get("id")?))).collect()
 }
 

@@ -17,11 +17,13 @@ const NEXT: &str = "Next:
 
 /// Writes a backup; where it is interrupted, nothing is left behind.
 pub(super) async fn backup(config: Config, file: &Path, overwrite: bool) -> anyhow::Result<()> {
-    let contents = tokio::select! {
-        contents = backup::backup(&config, file, overwrite) => contents?,
+    let clock = SystemClock::new();
+    let done = tokio::select! {
+        done = backup::backup(&config, file, overwrite, &clock) => done?,
         _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted; there is no backup"),
     };
-    say(format_args!("backed up to {}: {}", file.display(), in_words(&contents)))
+    let contents = in_words(&done.contents);
+    say(format_args!("backed up to {}, as of {}: {contents}", file.display(), done.as_of))
 }
 
 /// Puts a backup in the database's place and says what to do next.

@@ -1,7 +1,12 @@
 //! Which addresses a web hook may reach: those of the public network, unless the settings allow others.
 
+use super::send::CONNECT_LIMIT;
+use crate::config::WebHookConfig;
+use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
 
 /// Whether an address belongs to the public network, however it is written.
 pub(super) fn is_public(address: IpAddr) -> bool {
@@ -68,6 +73,26 @@ impl Resolve for PublicOnly {
             Ok(Box::new(public.into_iter()) as Addrs)
         })
     }
+}
+
+/// Tries whether a receiver can be connected to, and says nothing to it.
+///
+/// # Errors
+/// Why it cannot, for people; the address is not in it.
+pub(crate) async fn connect(config: &WebHookConfig, url: &Url) -> Result<(), String> {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let found = timeout(CONNECT_LIMIT, lookup_host((host, url.port_or_known_default().unwrap_or(0)))).await;
+    let found = found.map_err(|_| "its name is not found in time")?.map_err(|_| "its name is not known (DNS)")?;
+    let allowed: Vec<SocketAddr> = found.filter(|at| config.allow_private || is_public(at.ip())).collect();
+    let mut why = Inside.to_string();
+    for at in allowed {
+        match timeout(CONNECT_LIMIT, TcpStream::connect(at)).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => why = error.to_string(),
+            Err(_) => "it does not answer".clone_into(&mut why),
+        }
+    }
+    Err(why)
 }
 
 #[cfg(test)]

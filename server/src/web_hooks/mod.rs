@@ -16,7 +16,8 @@ use tokio::sync::Notify;
 use wire::TenantId;
 use wire::api::{Entry, OrderStatus};
 
-pub(crate) use send::{Sending, start};
+pub(crate) use address::connect;
+pub(crate) use send::{Sending, receiver, start};
 
 /// The receivers of the settings file.
 #[derive(Debug)]
@@ -154,12 +155,16 @@ async fn check_tenants(app: &AppState) -> anyhow::Result<()> {
     }
     let tenants = crate::accounts::store::tenants(&app.db).await?;
     for (n, hook) in app.web_hooks.0.iter().enumerate() {
-        anyhow::ensure!(
-            tenants.contains(&hook.tenant),
-            "setting `web_hooks[{n}].tenant`: there is no tenant {}",
-            hook.tenant.0
-        );
+        check_tenant(n, &hook.config, &tenants)?;
     }
+    Ok(())
+}
+
+/// Checks that the `n`th receiver's tenant is there.
+pub(crate) fn check_tenant(n: usize, config: &WebHookConfig, tenants: &[TenantId]) -> anyhow::Result<()> {
+    let tenant = config.tenant;
+    let there = tenants.contains(&TenantId(tenant));
+    anyhow::ensure!(there, "setting `web_hooks[{n}].tenant`: there is no tenant {tenant}");
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::store::{self, Delivery};
 use super::{WebHook, check_tenants, check_url};
 use crate::app::App;
 use crate::clock::RandomSource;
+use crate::config::WebHookConfig;
 use crate::db::DbError;
 use crate::ops::alerts;
 use anyhow::Context;
@@ -21,7 +22,7 @@ use wire::api::AlertKind;
 /// Requests to one receiver at once.
 const AT_ONCE: usize = 8;
 /// For a connection.
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// How often the outbox is looked at without being told.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long shut-down waits for requests that are under way.
@@ -55,13 +56,11 @@ pub(crate) async fn start(app: &App) -> anyhow::Result<Sending> {
     let stop = CancellationToken::new();
     let mut senders = Vec::new();
     for (n, hook) in app.web_hooks.0.iter().enumerate() {
-        let url = check_url(&hook.config).map_err(|wrong| anyhow::anyhow!("setting `web_hooks[{n}].url` {wrong}"))?;
+        let (url, client) = receiver(n, &hook.config)?;
         let sender = Sender {
             app: app.clone(),
             hook: hook.clone(),
-            client: client(hook, &url).with_context(|| {
-                format!("setting `web_hooks[{n}].url`: TLS cannot be used; does this machine have root certificates?")
-            })?,
+            client,
             url,
             running: JoinSet::new(),
             claimed: HashMap::new(),
@@ -84,8 +83,20 @@ impl Sending {
     }
 }
 
-fn client(hook: &WebHook, url: &Url) -> reqwest::Result<Client> {
-    let limit = Duration::from_secs(hook.config.timeout.into());
+/// The `n`th receiver's address, and what calls it.
+///
+/// # Errors
+/// Where its settings cannot be used; the text names the key.
+pub(crate) fn receiver(n: usize, config: &WebHookConfig) -> anyhow::Result<(Url, Client)> {
+    let url = check_url(config).map_err(|wrong| anyhow::anyhow!("setting `web_hooks[{n}].url` {wrong}"))?;
+    let client = client(config, &url).with_context(|| {
+        format!("setting `web_hooks[{n}].url`: TLS cannot be used; does this machine have root certificates?")
+    })?;
+    Ok((url, client))
+}
+
+fn client(config: &WebHookConfig, url: &Url) -> reqwest::Result<Client> {
+    let limit = Duration::from_secs(config.timeout.into());
     let mut client = Client::builder()
         .user_agent(concat!("guidepost/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_LIMIT.min(limit))
@@ -99,7 +110,7 @@ fn client(hook: &WebHook, url: &Url) -> reqwest::Result<Client> {
         // A machine without root certificates must be able to reach it.
         client = client.tls_certs_only([]);
     }
-    if !hook.config.allow_private {
+    if !config.allow_private {
         client = client.dns_resolver(PublicOnly);
     }
     client.build()

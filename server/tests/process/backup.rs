@@ -4,15 +4,15 @@ use crate::binary::{A_LATER_MIGRATION, Serving, command, database, open, run, sq
 use guidepost_server::Config;
 use guidepost_server::accounts::{link, store};
 use guidepost_server::app::{App, AppState};
-use guidepost_server::clock::{SystemClock, SystemRandom};
+use guidepost_server::clock::{Clock, SystemClock, SystemRandom};
 use guidepost_server::config::DatabaseUrl;
 use serde_json::{Value, json};
 use sqlx::Connection;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Child, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -129,12 +129,25 @@ async fn until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-/// Redemptions run all the while: what was acknowledged before the backup began is in it, the server goes on answering
-/// meanwhile, and what was acknowledged before it was killed is in the database that it leaves behind.
+/// Some seconds' work for whoever copies the database.
+const A_LOT: &str = "CREATE TABLE a_lot AS
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 160) SELECT randomblob(1000000) AS x FROM n";
+
+/// The moment that a backup is of (Unix ms), as it was printed.
+fn as_of(told: &str) -> i64 {
+    let moment = told.split_once(", as of ").and_then(|(_, rest)| rest.split(": ").next()).unwrap();
+    let moment: jiff::civil::DateTime = moment.parse().unwrap();
+    moment.in_tz(&Config::default().timezone).unwrap().timestamp().as_millisecond()
+}
+
+/// Redemptions run all the while: what was acknowledged before the moment that the backup names is in it, much of that while
+/// the backup was running; the server goes on answering meanwhile; and what was acknowledged before it was killed is in the
+/// database that it leaves behind.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_under_load_has_all_that_was_acknowledged_before_it_and_kill_9_loses_nothing() {
+async fn a_backup_under_load_has_all_that_was_acknowledged_before_its_end_and_kill_9_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let key = succeeded(&run(folder.path(), &["api-key", "add", "--name", "tests"])).trim().to_owned();
+    sqlx::query(A_LOT).execute(&mut open(&database(folder.path())).await).await.unwrap();
     let mut serve = command(folder.path());
     serve
         .arg("serve")
@@ -149,7 +162,7 @@ async fn a_backup_under_load_has_all_that_was_acknowledged_before_it_and_kill_9_
     people.put_order("FIRST").await.unwrap();
     let (visitor, guide) = (people.sign_in("13800000001").await, people.sign_in("13900000001").await);
 
-    let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
+    let acknowledged = Arc::new(Mutex::new(BTreeMap::new()));
     let killed = Arc::new(AtomicBool::new(false));
     let workers: Vec<_> = (0..4)
         .map(|worker| {
@@ -160,7 +173,8 @@ async fn a_backup_under_load_has_all_that_was_acknowledged_before_it_and_kill_9_
                     let order_no = format!("BK{worker}-{n}");
                     match people.book_and_redeem(&order_no, &visitor, &guide).await {
                         Some(()) => {
-                            acknowledged.lock().unwrap().insert(order_no);
+                            let now = SystemClock::new().now_ms();
+                            acknowledged.lock().unwrap().insert(order_no, now);
                         }
                         // Nothing but its end stops it.
                         None => {
@@ -172,7 +186,7 @@ async fn a_backup_under_load_has_all_that_was_acknowledged_before_it_and_kill_9_
             })
         })
         .collect();
-    let so_far = || acknowledged.lock().unwrap().clone();
+    let so_far = || -> BTreeSet<String> { acknowledged.lock().unwrap().keys().cloned().collect() };
     until("redemptions before the backup", || so_far().len() >= 40).await;
 
     let backup = folder.path().join("backup.db");
@@ -187,6 +201,7 @@ async fn a_backup_under_load_has_all_that_was_acknowledged_before_it_and_kill_9_
     for worker in workers {
         worker.await.unwrap();
     }
+    let moments = acknowledged.lock().unwrap().clone();
     let acknowledged = so_far();
 
     // What the killed server left behind.
@@ -210,8 +225,14 @@ async fn a_backup_under_load_has_all_that_was_acknowledged_before_it_and_kill_9_
     let redeemed = texts(&file, REDEEMED).await;
     let lost: Vec<_> = before.difference(&redeemed).collect();
     assert!(lost.is_empty(), "acknowledged before the backup began, and not in it: {lost:?}");
+    let end = as_of(&told);
+    let by_then: BTreeSet<String> =
+        moments.iter().filter(|(_, at)| **at < end).map(|(order_no, _)| order_no.clone()).collect();
+    let lost: Vec<_> = by_then.difference(&redeemed).collect();
+    assert!(lost.is_empty(), "acknowledged before the backup's end, and not in it: {lost:?}");
+    assert!(by_then.len() > before.len(), "nothing was redeemed while the backup ran: this says nothing of its end");
     assert!(told.contains(" orders, the last redemption at 20"), "{told}");
-    assert!(redeemed.len() < acknowledged.len(), "the backup is of the moment at which it began");
+    assert!(redeemed.len() < acknowledged.len(), "the backup has what came after it");
     // Every redemption is in it whole: the order's status, and the audit's row.
     let half = "SELECT order_no FROM booking_order o WHERE (status = 'consumed')
         <> EXISTS (SELECT 1 FROM redemption r WHERE r.standing_order_id = o.id)";
@@ -262,6 +283,82 @@ fn a_backup_is_for_its_owner_alone_and_replaces_nothing_unasked() {
     damage(&live);
     failed(&run(folder.path(), &["backup", path_of(&target.join("second.db"))]), "");
     assert_eq!(names(&target), BTreeSet::from(["backup.db".to_owned()]), "something was left behind");
+}
+
+/// A database that was restored and not served since has no file for its changes.
+#[test]
+fn a_database_without_a_file_for_its_changes_is_backed_up_as_well() {
+    let folder = a_database();
+    sql(&database(folder.path()), "PRAGMA journal_mode = DELETE");
+    let file = folder.path().join("backup.db");
+    succeeded(&run(folder.path(), &["backup", path_of(&file)]));
+    assert_eq!(one(&file, "SELECT order_no FROM booking_order"), "BK1");
+    assert_eq!(one(&database(folder.path()), "PRAGMA journal_mode"), "delete", "the backup changed the database");
+}
+
+/// A backup that ends with its test.
+struct Running(Child);
+
+impl Running {
+    fn start(folder: &Path, file: &Path) -> Self {
+        Self(command(folder).args(["backup", path_of(file)]).spawn().unwrap())
+    }
+
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_killed_backups_and_restores_leave_is_removed_by_the_next_one_and_what_a_running_one_works_on_is_not() {
+    let made = tokio::task::spawn_blocking(a_database).await.unwrap();
+    let folder = made.path();
+    let place = folder.join("backups");
+    std::fs::create_dir(&place).unwrap();
+    let parts = |end: &str| names(&place).into_iter().filter(|name| name.ends_with(end)).count();
+
+    // Both wait for whoever writes, and so they are killed in the middle.
+    let mut other = open(&database(folder)).await;
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let mut first = Running::start(folder, &place.join("first.db"));
+    until("the first backup works", || parts(".part") == 1).await;
+    let mut second = Running::start(folder, &place.join("second.db"));
+    until("the second backup works, and left the first one's file", || parts(".part") == 2).await;
+    first.kill();
+    second.kill();
+    assert_eq!(parts(".part"), 2);
+    sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
+    other.close().await.unwrap();
+
+    // What others have left, whole or in part, and what is none of ours.
+    for left in [".guidepost-aB3dE9.part-journal", ".guidepost-aB3dE9.restoring", ".guidepost-aB3dE9.restoring-wal"] {
+        std::fs::write(place.join(left), "names and phone numbers").unwrap();
+    }
+    let others = [".guidepost-notes.part", ".guidepost-aB3dE9.parts", "guidepost-aB3dE9.part"];
+    for name in others {
+        std::fs::write(place.join(name), "mine").unwrap();
+    }
+    let (at, file) = (folder.to_owned(), place.join("third.db"));
+    let third = tokio::task::spawn_blocking(move || run(&at, &["backup", path_of(&file)])).await.unwrap();
+    succeeded(&third);
+    let mut stays: BTreeSet<String> = others.map(str::to_owned).into();
+    stays.insert("third.db".to_owned());
+    assert_eq!(names(&place), stays);
+
+    // A restore works beside the database.
+    let beside = database(folder).parent().unwrap().to_owned();
+    std::fs::write(beside.join(".guidepost-aB3dE9.restoring"), "names and phone numbers").unwrap();
+    let (at, file) = (folder.to_owned(), place.join("third.db"));
+    let restored = tokio::task::spawn_blocking(move || run(&at, &["restore", path_of(&file)])).await.unwrap();
+    succeeded(&restored);
+    assert!(!names(&beside).iter().any(|name| name.starts_with(".guidepost-")), "{:?}", names(&beside));
 }
 
 /// Overwrites pages in the middle of a database.

@@ -6,6 +6,7 @@ use api_tests::stores::{free_port, redis_cli, start_mariadb, start_redis};
 use guidepost_server::Config;
 use guidepost_server::clock::Clock;
 use guidepost_server::ops::doctor::examine;
+use serde_json::json;
 use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -169,6 +170,99 @@ fn files_that_others_may_read_are_named() {
         mode(file, 0o600);
     }
     doctor(folder.path(), &[], &["--config", &config_name]).has("ok", "secrets", "holds passwords").ends(0);
+}
+
+/// Whoever follows advice about rights on what is none of ours breaks something else: `chmod 600 /tmp`.
+#[test]
+fn no_rights_are_spoken_of_where_there_is_no_database_of_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let (text, foreign, empty) = (place.join("notes.txt"), place.join("foreign.db"), place.join("empty.db"));
+    std::fs::write(&text, "notes of somebody, long enough to be a database's head, and none").unwrap();
+    std::fs::write(&foreign, "").unwrap();
+    sql(&foreign, "CREATE TABLE something (id INTEGER)");
+    std::fs::write(&empty, "").unwrap();
+    for (file, level, what) in [
+        (place, "fault", "is a folder"),
+        (Path::new("/dev/null"), "fault", "is no ordinary file"),
+        (&text.join("guidepost.db"), "fault", "notes.txt is no folder"),
+        (&text, "fault", "notes.txt cannot be read"),
+        (&foreign, "fault", "another program's"),
+        (&empty, "ok", "it is empty"),
+    ] {
+        let told = doctor(place, &[(DATABASE, &format!("sqlite://{}", file.display()))], &[]);
+        told.has(level, "database", what).ends(usize::from(level == "fault"));
+        assert!(!told.text.contains("chmod") && !told.text.contains("phone"), "{}", told.text);
+    }
+}
+
+/// Runs `serve` with settings that it refuses.
+#[track_caller]
+fn refuses(folder: &Path, settings: &[(&str, &str)], why: &str) {
+    let output = command(folder).arg("serve").envs(settings.iter().copied()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_serve_refuses_to_start_with_is_a_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let mut serve = command(place);
+    let mut serving = Serving::start({
+        serve.arg("serve");
+        serve
+    });
+    // Somebody serves the database at another port.
+    let listen = format!("127.0.0.1:{}", free_port());
+    let settings = [("GUIDEPOST_LISTEN", listen.as_str())];
+    refuses(place, &settings, "another guidepost-server serves");
+    doctor(place, &settings, &[]).has("fault", "database", "another guidepost-server serves").ends(1);
+    serving.terminate();
+    doctor(place, &settings, &[]).ends(0);
+
+    let lock = std::path::PathBuf::from(format!("{}.serve-lock", database(place).display()));
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    refuses(place, &settings, ".serve-lock");
+    doctor(place, &settings, &[]).has("fault", "database", ".serve-lock cannot be written").ends(1);
+    std::fs::remove_dir(&lock).unwrap();
+
+    // Tables that nobody would make.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let off = [("GUIDEPOST_DATABASE__MIGRATE", "false")];
+    doctor(elsewhere.path(), &off, &[]).has("fault", "database", "`database.migrate` is off").ends(1);
+}
+
+#[test]
+fn a_web_hook_without_its_tenant_is_a_fault_and_one_without_its_receiver_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (here, nobody) = (listener.local_addr().unwrap().port(), free_port());
+    let hook = |name: &str, url: String, private: bool, tenant: i64| json!({"name": name, "url": url, "secret": "hunter2hunter2hunter2", "allow_private": private, "tenant": tenant});
+    let hooks = json!([
+        hook("reached", format!("http://127.0.0.1:{here}/hunter2?hunter2"), true, 1),
+        hook("away", format!("http://127.0.0.1:{nobody}/hunter2"), true, 1),
+        hook("inside", format!("http://localhost:{here}/hunter2"), false, 1),
+        hook("unknown", "https://booking.invalid/hunter2".to_owned(), false, 1),
+    ]);
+    let hooks = hooks.to_string();
+    let look = |hooks: &str| doctor(place, &[("GUIDEPOST_WEB_HOOKS", hooks)], &[]);
+    // Before there is a database, and with one.
+    for _ in 0..2 {
+        let told = look(&hooks);
+        told.has("ok", "web hooks", "reached: the receiver at 127.0.0.1:").has("warning", "web hooks", "away: ");
+        told.has("warning", "web hooks", "inside the server's own network");
+        told.has("warning", "web hooks", "booking.invalid:443 cannot be connected to: its name is not known").ends(0);
+        assert!(run(place, &["migrate"]).status.success());
+    }
+    let seventh = json!([hook("seventh", format!("http://127.0.0.1:{here}"), true, 7)]).to_string();
+    refuses(place, &[("GUIDEPOST_WEB_HOOKS", &seventh)], "there is no tenant 7");
+    look(&seventh).has("fault", "web hooks", "`web_hooks[0].tenant`: there is no tenant 7").ends(1);
+    let private = json!([hook("private", format!("http://127.0.0.1:{here}"), false, 1)]).to_string();
+    refuses(place, &[("GUIDEPOST_WEB_HOOKS", &private)], "inside the server's own network");
+    look(&private).has("fault", "settings", "inside the server's own network").ends(1);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod address;
 mod stores;
+mod web_hooks;
 
 use super::backup::{folder_of, free_space, in_zone, megabytes};
 use crate::clock::Clock;
@@ -98,8 +99,9 @@ pub async fn examine(config: &Config, file: Option<&Path>, ca: Option<&Path>, cl
     settings(&mut found, config, file);
     machine_clock(&mut found, config, clock.as_ref());
     let serving = address::port(&mut found, config).await;
-    stores::database(&mut found, config, clock.as_ref()).await;
+    let tenants = stores::database(&mut found, config, clock.as_ref(), serving).await;
     stores::code_store(&mut found, config, clock.as_ref()).await;
+    web_hooks::receivers(&mut found, config, tenants.as_deref()).await;
     disk(&mut found, config);
     address::public_url(&mut found, config, ca, clock, serving).await;
     found.0
@@ -131,10 +133,6 @@ fn settings(found: &mut Findings, config: &Config, file: Option<&Path>) {
                 "make it, 32 bytes with mode 0600, or leave the setting `secret_key_file` out",
             ),
         }
-    }
-    if let Some(database) = config.database.url.sqlite_file().filter(|database| database.exists()) {
-        private(found, &database, "holds phone numbers", 0o077, Level::Warning, "chmod 600");
-        other_user(found, &database);
     }
 }
 

@@ -1,15 +1,19 @@
 //! Database and code store, as `doctor` sees them.
 
 use super::super::backup::folder_of;
-use super::{Findings, existing, other_clock};
+use super::{Findings, Level, existing, other_clock, other_user, private};
+use crate::accounts;
 use crate::clock::Clock;
 use crate::codes::{CodeStore, CodesAway, EVICTS, RedisAddress, RedisCodes};
-use crate::config::{Config, DatabaseUrl};
+use crate::config::Config;
 use crate::db::{self, Schema};
+use crate::lock_of;
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{AnyConnection, Connection};
+use std::fs::{OpenOptions, TryLockError};
 use std::path::Path;
 use std::time::Duration;
+use wire::TenantId;
 
 /// A database that needs longer to answer is away.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -22,21 +26,43 @@ const OLDEST_REDIS: (u32, u32) = (6, 2);
 const DATABASE: &str = "database";
 const CODES: &str = "code store";
 
-/// The database: there, of a fit version, migrated, writable, whole.
-pub(super) async fn database(found: &mut Findings, config: &Config, clock: &dyn Clock) {
+/// The database: there, of a fit version, migrated, writable, whole, and served by nobody else; `serving` says whether a
+/// guidepost serves at our port. Gives back the tenants that are in it when it is served, where that can be known.
+pub(super) async fn database(
+    found: &mut Findings,
+    config: &Config,
+    clock: &dyn Clock,
+    serving: bool,
+) -> Option<Vec<TenantId>> {
     match config.database.url.sqlite_file() {
-        Some(file) => sqlite(found, config, &file).await,
+        Some(file) => sqlite(found, config, &file, serving).await,
         None => mysql(found, config, clock).await,
     }
 }
 
-async fn sqlite(found: &mut Findings, config: &Config, file: &Path) {
+/// The tenants of a database that the first migration has just made.
+fn first_tenants(found: &mut Findings, config: &Config, text: &str) -> Option<Vec<TenantId>> {
+    if config.database.migrate {
+        found.ok(DATABASE, text);
+        return Some(vec![TenantId(1)]);
+    }
+    found.fault(DATABASE, format!("{text}, and `database.migrate` is off"), "guidepost-server migrate");
+    None
+}
+
+async fn sqlite(found: &mut Findings, config: &Config, file: &Path, serving: bool) -> Option<Vec<TenantId>> {
     network(found, file);
     let name = file.display();
-    if !file.exists() {
+    let Ok(metadata) = file.metadata() else {
         let folder = existing(&folder_of(file));
-        if rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK).is_ok() {
-            found.ok(DATABASE, format!("{name} does not exist yet: `serve` makes it"));
+        if !folder.is_dir() {
+            found.fault(
+                DATABASE,
+                format!("{name} cannot be made: {} is no folder", folder.display()),
+                "name another file in `database.url`",
+            );
+        } else if rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK).is_ok() {
+            return first_tenants(found, config, &format!("{name} does not exist yet: `serve` and `migrate` make it"));
         } else {
             found.fault(
                 DATABASE,
@@ -44,9 +70,20 @@ async fn sqlite(found: &mut Findings, config: &Config, file: &Path) {
                 "give the folder to the server's user, or name another file in `database.url`",
             );
         }
-        return;
+        return None;
+    };
+    if !metadata.is_file() {
+        let kind = if metadata.is_dir() { "a folder" } else { "no ordinary file" };
+        found.fault(
+            DATABASE,
+            format!("{name} is {kind}"),
+            "name a file in `database.url`, like /srv/guidepost/guidepost.db",
+        );
+        return None;
     }
-    let Some(mut connection) = connect(found, file).await else { return };
+    other_user(found, file);
+    lock(found, config, file, serving);
+    let mut connection = connect(found, config, file).await?;
     let looked = async {
         let version: String = sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut connection).await?;
         let whole: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut connection).await?;
@@ -59,17 +96,65 @@ async fn sqlite(found: &mut Findings, config: &Config, file: &Path) {
             // `serve` turns it on again after a restore.
             found.ok(DATABASE, format!("{name} is whole (SQLite {version}, journal {})", journal.to_uppercase()));
         }
-        Ok((_, whole, _)) => return found.fault(DATABASE, format!("{name} is damaged: {whole}"), damaged),
-        Err(error) => return found.fault(DATABASE, format!("{name} cannot be read: {error}"), damaged),
+        Ok((_, whole, _)) => {
+            found.fault(DATABASE, format!("{name} is damaged: {whole}"), damaged);
+            return None;
+        }
+        Err(error) => {
+            // A file that is no database may be anybody's.
+            let next = "name another file in `database.url`; if it was Guidepost's, restore a backup: \
+                        guidepost-server restore FILE";
+            found.fault(DATABASE, format!("{name} cannot be read: {error}"), next);
+            return None;
+        }
     }
-    migrations(found, &mut connection, config).await;
+    let migrated = migrations(found, &mut connection, config).await;
     let _ = connection.close().await;
+    if migrated.ours {
+        private(found, file, "holds phone numbers", 0o077, Level::Warning, "chmod 600");
+    }
+    migrated.tenants
+}
+
+/// One process alone serves a file. Who holds the lock is not kept from anything here: it is let go at once.
+fn lock(found: &mut Findings, config: &Config, file: &Path, serving: bool) {
+    let Ok(path) = file.canonicalize().map(|file| lock_of(&file)) else { return };
+    let opened = match OpenOptions::new().read(true).write(true).open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let folder = folder_of(&path);
+            if rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK).is_err() {
+                found.fault(
+                    DATABASE,
+                    format!("this user may not write to {}", folder.display()),
+                    "give the folder to the server's user: SQLite keeps files beside the database",
+                );
+            }
+            return;
+        }
+        Err(error) => {
+            let next = "give it to the server's user, or delete it while no server runs";
+            return found.fault(DATABASE, format!("{} cannot be written: {error}", path.display()), next);
+        }
+        Ok(opened) => opened,
+    };
+    // With port 0 nobody can say whether it is the one that was meant.
+    if serving || config.listen.port() == 0 {
+        return;
+    }
+    if matches!(opened.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        found.fault(
+            DATABASE,
+            format!("another guidepost-server serves {}, and not at {}", file.display(), config.listen),
+            "end it, or name another file in `database.url`: one process alone may serve a file",
+        );
+    }
 }
 
 /// Opens the file as the server does, but never makes it.
-async fn connect(found: &mut Findings, file: &Path) -> Option<AnyConnection> {
+async fn connect(found: &mut Findings, config: &Config, file: &Path) -> Option<AnyConnection> {
     sqlx::any::install_default_drivers();
-    let url = format!("{}?mode=rw", DatabaseUrl::sqlite(file).expose());
+    let url = config.database.url.expose();
+    let url = format!("{url}{}mode=rw", if url.contains('?') { '&' } else { '?' });
     match AnyConnection::connect(&url).await {
         Ok(connection) => Some(connection),
         Err(error) => {
@@ -112,26 +197,31 @@ fn network_name(kind: impl TryInto<i64>) -> Option<&'static str> {
     }
 }
 
-async fn mysql(found: &mut Findings, config: &Config, clock: &dyn Clock) {
+async fn mysql(found: &mut Findings, config: &Config, clock: &dyn Clock) -> Option<Vec<TenantId>> {
     sqlx::any::install_default_drivers();
     let url = config.database.url.expose();
     let Ok(options) = url.parse::<MySqlConnectOptions>() else {
-        return found.fault(
+        found.fault(
             DATABASE,
             "`database.url` is no database address",
             "write it as mysql://user:password@host/database; percent-encode what is special in the password",
         );
+        return None;
     };
     let at = format!("{}:{}", options.get_host(), options.get_port());
     let mut connection = match tokio::time::timeout(PATIENCE, AnyConnection::connect(url)).await {
         Ok(Ok(connection)) => connection,
-        Ok(Err(error)) => return away(found, &at, &error),
+        Ok(Err(error)) => {
+            away(found, &at, &error);
+            return None;
+        }
         Err(_) => {
-            return found.fault(
+            found.fault(
                 DATABASE,
                 format!("the database server at {at} does not answer"),
                 "check the address, the firewall, and whether the server runs",
             );
+            return None;
         }
     };
     let asked = clock.now_ms();
@@ -157,11 +247,13 @@ async fn mysql(found: &mut Findings, config: &Config, clock: &dyn Clock) {
             other_clock(found, "the database server", now, asked, clock.now_ms());
         }
         Err(error) => {
-            return found.fault(DATABASE, format!("the database server at {at}: {error}"), "see the server's own log");
+            found.fault(DATABASE, format!("the database server at {at}: {error}"), "see the server's own log");
+            return None;
         }
     }
-    migrations(found, &mut connection, config).await;
+    let migrated = migrations(found, &mut connection, config).await;
     let _ = connection.close().await;
+    migrated.tenants
 }
 
 /// Why it cannot be reached. What the database server says names the user, never the password.
@@ -207,10 +299,21 @@ fn number_of(version: &str) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
+/// What the tables of a database say.
+#[derive(Default)]
+struct Migrated {
+    /// It is one of ours.
+    ours: bool,
+    /// The tenants that are in it when it is served.
+    tenants: Option<Vec<TenantId>>,
+}
+
 /// Whose it is, how far it is migrated, and whether it can be written.
-async fn migrations(found: &mut Findings, connection: &mut AnyConnection, config: &Config) {
-    let mysql = config.database.url.is_mysql();
-    match db::schema(connection, mysql).await {
+async fn migrations(found: &mut Findings, connection: &mut AnyConnection, config: &Config) -> Migrated {
+    let schema = db::schema(connection, config.database.url.is_mysql()).await;
+    let ours = matches!(schema, Ok(Schema::Ours { .. } | Schema::Newer { .. } | Schema::HalfMigrated { .. }));
+    let unusable = Migrated { ours, tenants: None };
+    match schema {
         Ok(Schema::Ours { pending: 0 }) => found.ok(DATABASE, "every migration has been applied"),
         Ok(Schema::Ours { pending }) if config.database.migrate => {
             found.ok(DATABASE, format!("{pending} migrations are pending: `serve` applies them"));
@@ -220,26 +323,33 @@ async fn migrations(found: &mut Findings, connection: &mut AnyConnection, config
             format!("{pending} migrations are pending, and `database.migrate` is off"),
             "guidepost-server migrate",
         ),
-        Ok(Schema::Empty) => return found.ok(DATABASE, "it is empty: `serve` or `migrate` fills it"),
+        Ok(Schema::Empty) => {
+            let tenants = first_tenants(found, config, "it is empty: `serve` and `migrate` fill it");
+            return Migrated { ours, tenants };
+        }
         Ok(Schema::Newer { migration }) => {
-            return found.fault(
+            found.fault(
                 DATABASE,
                 format!("a newer guidepost-server has migrated it (migration {migration})"),
                 "use that program, or restore a backup from before",
             );
+            return unusable;
         }
         Ok(Schema::HalfMigrated { migration }) => {
-            return found.fault(
+            found.fault(
                 DATABASE,
                 format!("migration {migration} failed half way"),
                 "restore the backup from before it, and start the new program again",
             );
+            return unusable;
         }
         Ok(Schema::Foreign) => {
-            return found.fault(DATABASE, "it is another program's", "name another one in `database.url`");
+            found.fault(DATABASE, "it is another program's", "name another one in `database.url`");
+            return unusable;
         }
         Err(error) => {
-            return found.fault(DATABASE, format!("its tables cannot be read: {error}"), "GRANT the user its rights");
+            found.fault(DATABASE, format!("its tables cannot be read: {error}"), "GRANT the user its rights");
+            return unusable;
         }
     }
     // Changes no row, and is refused all the same where nothing can be written.
@@ -252,6 +362,7 @@ async fn migrations(found: &mut Findings, connection: &mut AnyConnection, config
              replica or read-only",
         ),
     }
+    Migrated { ours, tenants: accounts::store::tenants_by(connection).await.ok() }
 }
 
 /// The code store: there, of a fit version, one that forgets when it should and not before.
