@@ -1,5 +1,6 @@
 //! What every handler has at hand: settings, database, code store, clock and random source.
 
+use crate::booking::files::Arrivals;
 use crate::clock::{Clock, RandomSource};
 use crate::codes::{CodeKey, CodeStore, MemoryCodes, RedisAddress, RedisCodes};
 use crate::config::Config;
@@ -45,6 +46,8 @@ pub struct AppState {
     pub tasks: TaskTracker,
     /// Places for order files that are read at the same time.
     pub(crate) uploads: Arc<Semaphore>,
+    /// Order files that are arriving.
+    pub(crate) arrivals: Arrivals,
 }
 
 /// Order files that are read at the same time: each may take some memory and much of the database's time.
@@ -74,6 +77,7 @@ impl AppState {
             settings: SettingsCache::default(),
             tasks: TaskTracker::new(),
             uploads: Arc::new(Semaphore::new(UPLOADS)),
+            arrivals: Arrivals::default(),
         }))
     }
 

@@ -98,6 +98,10 @@ pub async fn start_with(
     };
     let demo = if app.config.demo { Some(demo::make(&app, &base_url).await?) } else { None };
 
+    // Before the first request: whatever is being read then is this server's own.
+    if let Err(error) = booking::files::drop_interrupted(&app.db, app.clock.now_ms()).await {
+        tracing::warn!(%error, "what old order files have left could not be dropped; the next import does it");
+    }
     let service = http::router(app.clone()).into_make_service_with_connect_info::<SocketAddr>();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(
@@ -108,12 +112,6 @@ pub async fn start_with(
             })
             .into_future(),
     );
-    let leftovers = app.clone();
-    app.tasks.spawn(async move {
-        if let Err(error) = booking::files::drop_leftovers(&leftovers.db, leftovers.clock.now_ms()).await {
-            tracing::warn!(%error, "what old order files have left could not be dropped; the next import does it");
-        }
-    });
     tracing::info!(%address, "listening");
     Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, sending: Some(sending), _lock: lock })
 }

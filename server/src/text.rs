@@ -142,7 +142,11 @@ texts! {
     /// An order file.
     FileDamaged: "不是有效的 XLSX 文件，或文件已损坏：请重新导出", "this is no valid XLSX file, or it is damaged: export it again";
     /// An order file.
-    FileUnpacksTooLarge: "文件内容过大（解压后超过 256 MiB，或非工作表内容超过 48 MiB）：请拆分后分别导入", "the file holds too much (over 256 MiB unpacked, or over 48 MiB beside its sheets): split it and import the parts";
+    FileUnpacksTooLarge: "文件内容过大（解压后超过 256 MiB，或文字超过 32 MiB，或样式等内容超过 4 MiB）：请只复制数据到新的工作簿，或另存为 CSV UTF-8", "the file holds too much (over 256 MiB unpacked, over 32 MiB of texts, or over 4 MiB of styles and the like): copy the values alone into a new workbook, or save it as CSV UTF-8";
+    /// An order file.
+    TooManyOrders: "订单超过 100000 行：请拆分后分别导入", "more than 100000 orders: split the file and import the parts";
+    /// A line of an order file.
+    RecordTooLarge: "这一行过长（超过 1 MiB 或 16384 列）：请检查是否有没有成对的引号", "this line is too long (over 1 MiB, or over 16384 columns): perhaps a quotation mark is never closed";
     /// An order file.
     ColumnMissing: "表头缺少“{zh}”（{en}）一列", "the header has no column {en} ({zh})";
     /// An order file.

@@ -25,6 +25,7 @@ mod limits;
 mod lost_answer;
 mod lost_commit;
 mod machine;
+mod order_file_bounds;
 mod order_file_kinds;
 mod order_files;
 mod race;

@@ -45,7 +45,7 @@ async fn orders(venue: &Venue) -> Vec<(String, String, i64, i64, String, Option<
 }
 
 /// A workbook of one sheet with the usual header.
-fn workbook(fill: impl FnOnce(&mut rust_xlsxwriter::Worksheet)) -> Vec<u8> {
+pub(crate) fn workbook(fill: impl FnOnce(&mut rust_xlsxwriter::Worksheet)) -> Vec<u8> {
     let mut book = Workbook::new();
     let sheet = book.add_worksheet();
     for (column, name) in (0..).zip(HEADER) {
@@ -183,7 +183,7 @@ async fn a_workbooks_faults_are_named_by_its_own_lines(stores: Stores) {
 }
 
 /// A zip archive with these parts.
-fn archive(parts: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn archive(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, content) in parts {
         zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
@@ -259,4 +259,50 @@ async fn an_upload_has_its_limits_and_its_callers() {
     admin.get("/admin-api/order-imports/x").await.refused(400, 1400);
     admin.get("/admin-api/order-imports/999").await.refused(404, 1404);
     admin.apply(&json!({"id": 999})).await.refused(404, 1404);
+}
+
+#[apply(every_store)]
+async fn an_export_that_is_imported_again_changes_nothing(stores: Stores) {
+    let venue = Venue::open(stores).await;
+    let admin = venue.admin().await;
+    let names = [
+        "'t Hooft",
+        "''",
+        "007",
+        "3号团",
+        "（张伟）",
+        "🎉",
+        "=1+1",
+        "+8613800000001",
+        "'=1+1",
+        "TRUE",
+        "O'Neill, \"Ann\"",
+        "- x",
+    ];
+    for (n, name) in names.iter().enumerate() {
+        let order_no = ["7", "-5", "BK", "_X", "1E4"][n % 5].to_owned() + &n.to_string();
+        let order = api_tests::Order::paid().with("visitorName", *name);
+        let order = if n % 3 == 0 { order.with("taskNo", serde_json::Value::Null) } else { order };
+        venue.put_order(&order_no, &order).await;
+    }
+    let before = orders(&venue).await;
+    assert!(names.iter().all(|name| before.iter().any(|order| order.1 == *name)), "{before:?}");
+    let file = admin.get("/admin-api/orders.csv").await.text;
+    let preview = admin.upload(file).await.ok();
+    let count = i64::try_from(names.len()).unwrap();
+    assert_eq!((&preview["unchanged"], &preview["faultCount"]), (&json!(count), &json!(0)), "{preview}");
+    admin.apply(&preview).await.ok();
+    assert_eq!(orders(&venue).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_two_encodings_is_refused_by_its_lines() {
+    let venue = Venue::open(Stores::SqliteMemory).await;
+    let admin = venue.admin().await;
+    let line = |no: &[u8], name: &[u8]| [no, b",13800000001,", name, b",4,2026-08-01 09:30,paid\n"].concat();
+    let header = b"orderNo,mobile,visitorName,partySize,visitAt,status\n".to_vec();
+    let file = [header, line(b"BK1", b"Jos\xc3\xa9"), line(b"BK2", b"M\xfcller"), line(b"BK3", b"Ann")].concat();
+    let preview = refused(&admin, file).await;
+    assert_eq!(places(&preview), [(3, "visitorName".to_owned())]);
+    assert!(message(&preview, 0).contains("cannot be read"), "{preview}");
 }

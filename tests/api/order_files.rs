@@ -227,8 +227,8 @@ async fn a_file_that_is_still_read_cannot_be_applied(stores: Stores) {
     let venue = Venue::open(stores).await;
     let admin = venue.admin().await;
     let reading =
-        "INSERT INTO order_import (id, tenant_id, state, created_at, touched_at) VALUES (77, 1, 'reading', 0, 0)";
-    sqlx::query(reading).execute(&venue.database().await).await.unwrap();
+        "INSERT INTO order_import (id, tenant_id, state, created_at, touched_at) VALUES (77, 1, 'reading', ?, ?)";
+    sqlx::query(reading).bind(api_tests::START).bind(api_tests::START).execute(&venue.database().await).await.unwrap();
     assert_eq!(admin.apply(&json!({"id": 77})).await.refused(409, 1409)["state"], "reading");
 }
 

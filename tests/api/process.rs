@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// A running `guidepost-server serve`. A shell holds it and kills it when this goes, however the test ends.
@@ -54,6 +54,19 @@ impl ServerProcess {
         let base = said.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("it says {said:?}")).to_owned();
         Self { keeper, base }
     }
+}
+
+/// Runs `guidepost-server` to its end, with `memory` MiB at most to write to: beyond that it breaks off.
+pub(crate) fn command(settings: &[(&str, String)], memory: u32, arguments: &[&str]) -> Output {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "ulimit -d \"$0\" && exec \"$@\""])
+        .arg((memory * 1024).to_string())
+        .arg(program())
+        .args(arguments);
+    shell.env("LANG", "C").env_remove("LC_ALL").env_remove("LC_MESSAGES").env("GUIDEPOST_LOG", "warn");
+    shell.envs(settings.iter().map(|(name, value)| (format!("GUIDEPOST_{name}"), value)));
+    shell.output().unwrap()
 }
 
 impl Drop for ServerProcess {

@@ -1,5 +1,6 @@
 //! A venue: its server, its bookings and its people.
 
+use crate::process::command;
 use crate::stores::{Stores, shared_mariadb, shared_redis};
 use crate::{Caller, FixedClock, ScriptedRandom, ServerProcess};
 use guidepost_server::accounts::{create, link, store};
@@ -160,6 +161,14 @@ impl Venue {
             ("CODE_STORE__TIMEOUT_MS", self.codes.timeout_ms.to_string()),
         ];
         ServerProcess::start(&[&stores, settings].concat())
+    }
+
+    /// `import orders FILE --dry-run` as a process of its own on the same database, with `memory` MiB at most.
+    pub fn dry_run(&self, file: &[u8], memory: u32) -> std::process::Output {
+        let path = self.folder.path().join("orders");
+        std::fs::write(&path, file).unwrap();
+        let settings = [("DATABASE__URL", self.database.expose().to_owned())];
+        command(&settings, memory, &["import", "orders", path.to_str().unwrap(), "--dry-run"])
     }
 
     /// Another server, on a database beside this one's that the first of them makes; all of them migrate it.

@@ -41,6 +41,8 @@ pub(super) enum Applied {
 /// Applies a preview, once, however often it is asked for.
 pub(super) async fn apply(app: &App, tenant: TenantId, import: i64) -> Result<Applied, NotApplied> {
     app.codes.ping().await?;
+    // Before codes are deleted for its sake.
+    store::drop_if_left(&app.db, tenant, import, app.clock.now_ms()).await?;
     let no_codes = store::must_have_no_codes(&app.db, tenant, import).await?;
     if let (_, Some(away)) = delete_codes(app, tenant, no_codes).await {
         return Err(away.into());

@@ -8,6 +8,7 @@ use crate::http::extract::{mobile, order_no, task_no};
 use crate::text::Text;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
+use std::borrow::Cow;
 use wire::api::OrderStatus;
 use wire::{Secret, clean_digits};
 
@@ -87,17 +88,19 @@ impl Columns {
         if row.iter().skip(self.width).any(|cell| *cell != Cell::Empty) {
             return Err(vec![Fault::new(Some(line), None, Text::RowTooLong)]);
         }
-        let cell = |column: usize| self.places[column].and_then(|place| row.get(place)).unwrap_or(&Cell::Empty);
+        let cell = |column: usize| {
+            self.places[column].and_then(|place| row.get(place)).map_or(Cow::Owned(Cell::Empty), unmarked)
+        };
         let mut faults = Vec::new();
         let mut note = |column: usize, text| faults.push(Fault::new(Some(line), Some(COLUMNS[column].0), text));
         let order = (
-            order_no_of(cell(0)).map_err(|text| note(0, text)),
-            mobile_of(cell(1)).map_err(|text| note(1, text)),
-            name_of(cell(2)).map_err(|text| note(2, text)),
-            party_of(cell(3)).map_err(|text| note(3, text)),
-            moment_of(cell(4), zone).map_err(|text| note(4, text)),
-            status_of(cell(5)).map_err(|text| note(5, text)),
-            task_of(cell(6)).map_err(|text| note(6, text)),
+            order_no_of(&cell(0)).map_err(|text| note(0, text)),
+            mobile_of(&cell(1)).map_err(|text| note(1, text)),
+            name_of(&cell(2)).map_err(|text| note(2, text)),
+            party_of(&cell(3)).map_err(|text| note(3, text)),
+            moment_of(&cell(4), zone).map_err(|text| note(4, text)),
+            status_of(&cell(5)).map_err(|text| note(5, text)),
+            task_of(&cell(6)).map_err(|text| note(6, text)),
         );
         match order {
             (Ok(order_no), Ok(mobile), Ok(visitor_name), Ok(party_size), Ok(visit_at), Ok(status), Ok(task)) => {
@@ -107,6 +110,13 @@ impl Columns {
             _ => Err(faults),
         }
     }
+}
+
+/// Without the apostrophe by which spreadsheets, and our own exports, say that what follows is text: one, in every column,
+/// for an export puts one in front of a text that begins with one.
+fn unmarked(cell: &Cell) -> Cow<'_, Cell> {
+    let Cell::Text(text) = cell else { return Cow::Borrowed(cell) };
+    wire::trim(text).strip_prefix('\'').map_or(Cow::Borrowed(cell), |text| Cow::Owned(Cell::text(text)))
 }
 
 /// Spreadsheets keep fifteen digits of a number, and write longer ones in their own short form.
@@ -122,9 +132,7 @@ fn digits_of(cell: &Cell) -> Result<String, Text> {
         Cell::Text(text) if text.contains('\u{fffd}') => Err(Text::CellGarbled),
         Cell::Text(text) => {
             let text = clean_digits(text);
-            // The sign by which spreadsheets, and our own exports, say that what follows is text.
-            let text = text.strip_prefix('\'').unwrap_or(&text);
-            if is_short_form(text) { Err(Text::CellRounded) } else { Ok(text.to_owned()) }
+            if is_short_form(&text) { Err(Text::CellRounded) } else { Ok(text) }
         }
     }
 }
@@ -253,7 +261,9 @@ mod tests {
     #[test]
     fn cells_are_cleaned_as_what_people_type() {
         assert_eq!(order_no_of(&text(" bk２０26 0801\u{200b}0001 ")).unwrap().as_str(), "BK202608010001");
-        assert_eq!(order_no_of(&text("'0012")).unwrap().as_str(), "0012");
+        assert_eq!(order_no_of(&unmarked(&text("'0012"))).unwrap().as_str(), "0012");
+        assert_eq!(name_of(&unmarked(&text(" ''t Hooft"))).unwrap(), "'t Hooft");
+        assert_eq!(*unmarked(&text("'")), Cell::Empty);
         assert_eq!(mobile_of(&text("138 0000 ０００１\n")).unwrap().expose(), "+8613800000001");
         assert_eq!(mobile_of(&text("138-0000-0001")).unwrap_err(), Text::MobileInvalid);
         assert_eq!(party_of(&text("１ 2")), Ok(12));

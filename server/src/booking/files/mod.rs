@@ -9,6 +9,7 @@ mod columns;
 mod command_line;
 mod csv;
 mod fault;
+mod guard;
 mod stage;
 mod store;
 mod table;
@@ -20,6 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use command_line::{FileReport, import_file, keep_servers_away};
+pub(crate) use upload::Arrivals;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -28,4 +30,4 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Drops what crashed imports and previews that nobody applied have left in the database.
-pub(crate) use store::drop_leftovers;
+pub(crate) use store::drop_interrupted;

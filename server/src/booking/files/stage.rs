@@ -2,6 +2,7 @@
 
 use super::columns::{Columns, status_word};
 use super::fault::{Fault, Faults};
+use super::guard;
 use super::store::{self, Action, Existing, StagedLine};
 use super::table::{Stopped, Table};
 use crate::app::App;
@@ -15,6 +16,10 @@ use wire::TenantId;
 
 /// Lines that are staged in one transaction: few enough that a redemption does not wait for it.
 const AT_ONCE: usize = 500;
+
+/// Orders of a file. So many are applied in one transaction well before the audit's limit of time; several times as many
+/// would be read and previewed, and could then never be applied.
+const MAX_ORDERS: usize = 100_000;
 
 /// Says how many lines have been read, and about how many there are.
 pub(super) type Progress<'a> = &'a (dyn Fn(i64, i64) + Send + Sync);
@@ -58,7 +63,7 @@ async fn try_to_stage(
     // Two pieces at most wait to be staged, so that memory does not grow with the file.
     let (to_stage, mut pieces) = mpsc::channel(2);
     let zone = app.zone.clone();
-    let reading = tokio::task::spawn_blocking(move || read(file, &zone, &to_stage));
+    let reading = tokio::task::spawn_blocking(move || guard::catch(|| read(file, &zone, &to_stage)));
     let mut faults = Faults::default();
     let (mut done, mut expected) = (0, 0);
     while let Some(piece) = pieces.recv().await {
@@ -78,10 +83,13 @@ async fn try_to_stage(
         }
     }
     match reading.await {
-        Ok(Ok(()) | Err(Stopped::Unwanted)) => {}
-        Ok(Err(Stopped::Faults(found))) => found.into_iter().for_each(|fault| faults.push(fault)),
+        Ok(Some(Ok(()) | Err(Stopped::Unwanted))) => {}
+        Ok(Some(Err(Stopped::Faults(found)))) => found.into_iter().for_each(|fault| faults.push(fault)),
         // A panic of a library's, at a file that nobody had thought of.
-        Err(_) => faults.push(Fault::file(Text::FileUnreadable)),
+        Ok(None) | Err(_) => {
+            tracing::warn!(import.id = import, "an order file broke the library that reads it, and was refused");
+            faults.push(Fault::file(Text::FileUnreadable));
+        }
     }
     for (line, other) in store::named_twice(&app.db, tenant, import).await? {
         let other = other.to_string();
@@ -103,12 +111,16 @@ fn read(file: File, zone: &TimeZone, to_stage: &mpsc::Sender<Piece>) -> Result<(
     let expected = table.expected_lines();
     let send = |piece| to_stage.blocking_send(piece).map_err(|_| Stopped::Unwanted);
     let mut columns = None;
-    let mut lines = Vec::with_capacity(AT_ONCE);
+    let (mut lines, mut count) = (Vec::with_capacity(AT_ONCE), 0);
     table.read(&mut |line, row| {
         let Some(columns) = &columns else {
             let header = columns.insert(Columns::of(line, row)?);
             return send(Piece::Header { has_task: header.has_task(), expected });
         };
+        count += 1;
+        if count > MAX_ORDERS {
+            return Err(Fault::new(Some(line), None, Text::TooManyOrders).into());
+        }
         lines.push(columns.order(line, row, zone).map(|order| (line, order)));
         if lines.len() == AT_ONCE {
             send(Piece::Lines(std::mem::replace(&mut lines, Vec::with_capacity(AT_ONCE))))?;
@@ -167,4 +179,39 @@ fn is_same(order: &NewOrder, old: &Existing) -> bool {
         && old.party_size == order.party_size
         && old.visit_at == order.visit_at
         && order.task_no.as_ref().is_none_or(same_task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, Write};
+
+    /// What comes of a file of so many orders: how many are sent on, and the faults.
+    fn read_orders(count: usize) -> (usize, Vec<Fault>) {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut text = "orderNo,mobile,visitorName,partySize,visitAt,status\n".to_owned();
+        text += &"BK1,13800000001,张伟,4,2026-08-01 09:00,consumed\n".repeat(count);
+        file.write_all(text.as_bytes()).unwrap();
+        file.rewind().unwrap();
+        let (to_stage, mut pieces) = mpsc::channel(2);
+        let reading = std::thread::spawn(move || read(file, &TimeZone::UTC, &to_stage));
+        let mut sent = 0;
+        while let Some(piece) = pieces.blocking_recv() {
+            if let Piece::Lines(lines) = piece {
+                sent += lines.len();
+            }
+        }
+        match reading.join().unwrap() {
+            Err(Stopped::Faults(faults)) => (sent, faults),
+            _ => (sent, Vec::new()),
+        }
+    }
+
+    #[test]
+    fn more_orders_than_can_be_applied_are_refused_when_they_are_read() {
+        assert_eq!(read_orders(MAX_ORDERS), (MAX_ORDERS, vec![]));
+        let line = i64::try_from(MAX_ORDERS).unwrap() + 2;
+        let (_, faults) = read_orders(MAX_ORDERS + 1);
+        assert_eq!(faults, [Fault::new(Some(line), None, Text::TooManyOrders)]);
+    }
 }

@@ -12,7 +12,7 @@ use wire::api::{ImportFault, ImportState, OrderImport, OrderStatus};
 use wire::{Mobile, OrderNo, TenantId};
 
 /// A reader that has given no sign of life for so long is dead (ms).
-const DEAD_AFTER: i64 = 10 * 60_000;
+const DEAD_AFTER: i64 = 2 * 60_000;
 /// Who has not applied a preview by then does not want it (ms).
 const PREVIEW_LIFE: i64 = 24 * 3_600_000;
 /// Lines that are deleted in one transaction.
@@ -319,6 +319,41 @@ pub(super) async fn drop_import(db: &Db, tenant: TenantId, import: i64) -> Resul
     delete_lines(db, tenant, import).await
 }
 
+/// Gives one import up where its reader is dead, or where nobody has applied it for too long; its lines go.
+pub(super) async fn drop_if_left(db: &Db, tenant: TenantId, import: i64, now: i64) -> Result<(), DbError> {
+    // Looked at first: most are in use, and who only looks need not wait for a turn to write.
+    let row = sqlx::query("SELECT state, touched_at FROM order_import WHERE tenant_id = ? AND id = ?")
+        .bind(tenant.0)
+        .bind(import)
+        .fetch_optional(db.read())
+        .await?;
+    let Some(row) = row else { return Ok(()) };
+    let oldest = match row.try_get("state")? {
+        "reading" => now - DEAD_AFTER,
+        "previewed" => now - PREVIEW_LIFE,
+        _ => return Ok(()),
+    };
+    let touched_at: i64 = row.try_get("touched_at")?;
+    if touched_at >= oldest {
+        return Ok(());
+    }
+    let mut tx = db.begin().await?;
+    let updated = sqlx::query(
+        "UPDATE order_import SET state = 'dropped'
+         WHERE tenant_id = ? AND id = ? AND touched_at = ? AND state IN ('reading', 'previewed')",
+    )
+    .bind(tenant.0)
+    .bind(import)
+    .bind(touched_at)
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    if updated.rows_affected() == 0 {
+        return Ok(());
+    }
+    delete_lines(db, tenant, import).await
+}
+
 /// An import, as its admin sees it.
 pub(super) async fn view(db: &Db, tenant: TenantId, import: i64, lang: Lang) -> Result<Option<OrderImport>, DbError> {
     let row = sqlx::query(
@@ -361,12 +396,13 @@ pub(super) async fn view(db: &Db, tenant: TenantId, import: i64, lang: Lang) -> 
 pub(super) async fn claim(tx: &mut Tx, tenant: TenantId, import: i64, now: i64) -> Result<bool, DbError> {
     let updated = sqlx::query(
         "UPDATE order_import SET state = 'applied', applied_at = ?, touched_at = ?
-         WHERE tenant_id = ? AND id = ? AND state = 'previewed'",
+         WHERE tenant_id = ? AND id = ? AND state = 'previewed' AND touched_at >= ?",
     )
     .bind(now)
     .bind(now)
     .bind(tenant.0)
     .bind(import)
+    .bind(now - PREVIEW_LIFE)
     .execute(&mut **tx)
     .await?;
     Ok(updated.rows_affected() == 1)
@@ -640,6 +676,19 @@ pub(super) async fn delete_lines(db: &Db, tenant: TenantId, import: i64) -> Resu
             .await?;
         tx.commit().await?;
     }
+}
+
+/// Drops what a server that has gone was reading, before this one reads anything: on a SQLite file one server alone is at
+/// work, so that no other can be reading. What the command line reads has no account, and is left to its age.
+pub(crate) async fn drop_interrupted(db: &Db, now: i64) -> Result<(), DbError> {
+    if !db.is_mysql() {
+        let rows =
+            sqlx::query("SELECT id, tenant_id FROM order_import WHERE state = 'reading' AND account_id IS NOT NULL");
+        for row in rows.fetch_all(db.read()).await? {
+            drop_import(db, TenantId(row.try_get("tenant_id")?), row.try_get("id")?).await?;
+        }
+    }
+    drop_leftovers(db, now).await
 }
 
 /// Drops what crashed readers have left, and previews that nobody has applied. Of every tenant.

@@ -10,8 +10,11 @@ use crate::text::{Lang, Text};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use futures::StreamExt;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{Seek, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing::Instrument;
 use wire::api::{ImportState, OrderImport};
@@ -21,6 +24,59 @@ use wire::{Envelope, ErrorCode, TenantId};
 const FILE_LIMIT: usize = 20 << 20;
 /// A file that takes longer to arrive is refused.
 const FILE_TIME: Duration = Duration::from_secs(300);
+/// Bytes of a file that are written at once.
+const WRITTEN_AT_ONCE: usize = 256 << 10;
+/// Files that may arrive at the same time, of all tenants: each takes up to [`FILE_LIMIT`] of the disk, and little memory.
+const ARRIVING: usize = 32;
+/// Files of one tenant that may arrive at the same time: nobody's slow line keeps the others out.
+const ARRIVING_OF_ONE: usize = 4;
+/// After so long a place may be free again.
+const BUSY_FOR: Duration = Duration::from_secs(5);
+
+/// The files that are arriving, by tenant.
+#[derive(Debug, Default)]
+pub(crate) struct Arrivals(Mutex<HashMap<TenantId, usize>>);
+
+impl Arrivals {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TenantId, usize>> {
+        // Nobody panics while holding it, and if they did, the numbers would be right.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place among the files that are arriving.
+struct Arriving {
+    app: App,
+    tenant: TenantId,
+}
+
+impl Arriving {
+    fn begin(app: &App, tenant: TenantId) -> Result<Self, ApiError> {
+        let mut arriving = app.arrivals.lock();
+        let own = arriving.get(&tenant).copied().unwrap_or(0);
+        if own >= ARRIVING_OF_ONE || arriving.values().sum::<usize>() >= ARRIVING {
+            return Err(busy());
+        }
+        arriving.insert(tenant, own + 1);
+        Ok(Self { app: app.clone(), tenant })
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        let mut arriving = self.app.arrivals.lock();
+        if let Entry::Occupied(mut own) = arriving.entry(self.tenant) {
+            *own.get_mut() -= 1;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
+    }
+}
+
+fn busy() -> ApiError {
+    ApiError::retry_after(ErrorCode::TooManyRequests, BUSY_FOR).saying(Text::ImportsBusy)
+}
 /// What a file may call itself; what it is, its first bytes tell.
 const CONTENT_TYPES: [&str; 3] =
     ["text/csv", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "application/octet-stream"];
@@ -57,9 +113,11 @@ pub(super) async fn upload_orders(
         Some(_) => return Err(ApiError::bad_field("background", Text::BadField)),
     };
     check_headers(request.headers())?;
-    let busy = |_| ApiError::from(ErrorCode::TooManyRequests).saying(Text::ImportsBusy);
-    let place = app.uploads.clone().try_acquire_owned().map_err(busy)?;
+    let arriving = Arriving::begin(&app, session.tenant)?;
     let file = receive(request).await?;
+    // Not before the whole file is here: who is slow to send it keeps nobody from being read.
+    let place = app.uploads.clone().try_acquire_owned().map_err(|_| busy())?;
+    drop(arriving);
     let import = stage::begin(&app, session.tenant, Some(session.account_id)).await?;
     let tenant = session.tenant;
     let reader = app.clone();
@@ -91,29 +149,38 @@ fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
     if declared.is_some_and(|length| length > FILE_LIMIT as u64) { Err(ApiError::too_large()) } else { Ok(()) }
 }
 
-/// Keeps the file in a file without a name: readers of workbooks must be able to go back.
+/// Keeps the file in a file without a name, as it arrives: readers of workbooks must be able to go back.
 async fn receive(request: Request) -> Result<File, ApiError> {
     let mut body = request.into_body().into_data_stream();
-    let mut bytes = Vec::new();
+    let mut file = in_file(tempfile::tempfile).await?;
     let receiving = async {
+        let (mut length, mut piece_of_file) = (0, Vec::with_capacity(WRITTEN_AT_ONCE));
         while let Some(piece) = body.next().await {
             let piece = piece.map_err(|_| ApiError::bad_request(Text::BadRequest))?;
-            if bytes.len() + piece.len() > FILE_LIMIT {
+            length += piece.len();
+            if length > FILE_LIMIT {
                 return Err(ApiError::too_large());
             }
-            bytes.extend_from_slice(&piece);
+            piece_of_file.extend_from_slice(&piece);
+            if piece_of_file.len() >= WRITTEN_AT_ONCE {
+                let full = std::mem::replace(&mut piece_of_file, Vec::with_capacity(WRITTEN_AT_ONCE));
+                file = in_file(move || file.write_all(&full).map(|()| file)).await?;
+            }
         }
-        Ok(())
+        in_file(move || {
+            file.write_all(&piece_of_file)?;
+            file.rewind()?;
+            Ok(file)
+        })
+        .await
     };
-    tokio::time::timeout(FILE_TIME, receiving).await.map_err(|_| ApiError::too_slow())??;
-    let kept = tokio::task::spawn_blocking(move || {
-        let mut file = tempfile::tempfile()?;
-        file.write_all(&bytes)?;
-        file.rewind()?;
-        std::io::Result::Ok(file)
-    });
-    let kept = kept.await.map_err(|_| ErrorCode::Internal)?;
-    kept.map_err(|error| {
+    tokio::time::timeout(FILE_TIME, receiving).await.map_err(|_| ApiError::too_slow())?
+}
+
+/// Work on a file, on a thread that may wait for the disk.
+async fn in_file<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|_| ErrorCode::Internal)?;
+    done.map_err(|error| {
         tracing::error!(%error, "an order file cannot be kept in the folder for temporary files");
         ErrorCode::Unavailable.into()
     })
@@ -133,7 +200,9 @@ pub(super) async fn get_import(
     headers: HeaderMap,
     PathPart(id): PathPart,
 ) -> ApiResult<OrderImport> {
-    view(&app, session.tenant, import_id(&id)?, lang_of(&headers)).await
+    let (tenant, import) = (session.tenant, import_id(&id)?);
+    store::drop_if_left(&app.db, tenant, import, app.clock.now_ms()).await?;
+    view(&app, tenant, import, lang_of(&headers)).await
 }
 
 fn import_id(text: &str) -> Result<i64, ApiError> {

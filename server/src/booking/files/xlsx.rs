@@ -9,10 +9,18 @@ use jiff::civil::DateTime;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 
-/// What a workbook may be unpacked, bytes: its sheets are read piece by piece, but a single piece may be as large.
+/// What a workbook may be unpacked, bytes: its sheets are read piece by piece.
 const MAX_UNPACKED: u64 = 256 << 20;
-/// What may be unpacked of parts that are not sheets, bytes: the reader keeps these in memory, texts among them.
-const MAX_UNPACKED_PARTS: u64 = 48 << 20;
+/// What its table of texts may be unpacked, bytes: it is kept in memory, at several times its size. 100,000 orders whose
+/// cells all differ need 25 MiB.
+const MAX_TEXTS: u64 = 32 << 20;
+/// What all that is neither a sheet nor a text nor left alone may be unpacked, bytes: the reader keeps about thirty times as
+/// much of it, styles above all.
+const MAX_OTHERS: u64 = 4 << 20;
+/// Digits of the number of texts that a workbook may say it has: no honest table of that size has as many.
+const COUNT_DIGITS: usize = 6;
+/// Folders of parts that are read piece by piece, or not at all.
+const NOT_KEPT: [&str; 5] = ["worksheets/", "media/", "drawings/", "pivotcache/", "calcchain.xml"];
 /// Parts of a workbook.
 const MAX_PARTS: usize = 10_000;
 
@@ -82,6 +90,14 @@ fn flush(line: i64, row: &mut Vec<Cell>, each: &mut EachRow<'_>) -> Result<(), S
     Ok(())
 }
 
+/// What is kept of a part, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    NotKept,
+    Texts,
+    Other,
+}
+
 /// Unpacks every part into nothing and counts: what a file says of its own size need not be true.
 fn measure(file: &mut File) -> Result<(), Stopped> {
     let mut archive = zip::ZipArchive::new(BufReader::new(file)).map_err(|_| damaged())?;
@@ -89,19 +105,63 @@ fn measure(file: &mut File) -> Result<(), Stopped> {
     if archive.len() > MAX_PARTS {
         return Err(too_much());
     }
-    let (mut sheets, mut others) = (0, 0);
+    let (mut all, mut texts, mut others) = (0, 0, 0);
     for n in 0..archive.len() {
         let part = archive.by_index(n).map_err(|_| damaged())?;
-        let sheet = part.name().map_err(|_| damaged())?.contains("worksheets/");
-        let left = MAX_UNPACKED.saturating_sub(sheets + others);
-        let left = if sheet { left } else { left.min(MAX_UNPACKED_PARTS.saturating_sub(others)) };
-        let size = io::copy(&mut part.take(left + 1), &mut io::sink()).map_err(|_| damaged())?;
+        // As the reader looks for them: by either slash, in upper or lower case.
+        let name = part.name().map_err(|_| damaged())?.replace('\\', "/").to_ascii_lowercase();
+        let kind = match name.rsplit('/').next() {
+            Some("sharedstrings.xml") => Kind::Texts,
+            Some("styles.xml" | "theme1.xml") => Kind::Other,
+            _ if NOT_KEPT.iter().any(|folder| name.contains(folder)) => Kind::NotKept,
+            _ => Kind::Other,
+        };
+        let left = MAX_UNPACKED.saturating_sub(all);
+        let left = match kind {
+            Kind::NotKept => left,
+            Kind::Texts => left.min(MAX_TEXTS.saturating_sub(texts)),
+            Kind::Other => left.min(MAX_OTHERS.saturating_sub(others)),
+        };
+        let size = if kind == Kind::NotKept {
+            io::copy(&mut part.take(left + 1), &mut io::sink()).map_err(|_| damaged())?
+        } else {
+            let mut content = Vec::new();
+            let size = part.take(left + 1).read_to_end(&mut content).map_err(|_| damaged())?;
+            if misleads(&name, &content) {
+                return Err(damaged());
+            }
+            size as u64
+        };
         if size > left {
             return Err(too_much());
         }
-        *(if sheet { &mut sheets } else { &mut others }) += size;
+        all += size;
+        match kind {
+            Kind::NotKept => {}
+            Kind::Texts => texts += size,
+            Kind::Other => others += size,
+        }
     }
     Ok(())
+}
+
+/// Whether a part would make the reader keep more than was measured: by the number of texts that it is said to have, for
+/// which there is room before one is read, or by a place for the workbook among the parts that are not kept.
+fn misleads(name: &str, content: &[u8]) -> bool {
+    if content.contains(&0) {
+        // Another encoding, in which none of what follows would be found.
+        return true;
+    }
+    if name == "_rels/.rels" {
+        let text = String::from_utf8_lossy(content).to_ascii_lowercase();
+        return text.contains("&#") || NOT_KEPT.iter().any(|folder| text.replace('\\', "/").contains(folder));
+    }
+    // Wherever the word stands: no honest text has seven digits behind it.
+    name.ends_with("sharedstrings.xml")
+        && String::from_utf8_lossy(content).split("uniqueCount").skip(1).any(|after| {
+            let value = after.trim_start_matches([' ', '\t', '\r', '\n', '=', '\'', '"', '+', '0']);
+            value.bytes().take_while(u8::is_ascii_digit).count() > COUNT_DIGITS
+        })
 }
 
 fn value_of(value: &DataRef<'_>) -> Cell {
