@@ -5,6 +5,7 @@ use crate::codes::{CodeKey, CodeStore, MemoryCodes, RedisAddress, RedisCodes};
 use crate::config::Config;
 use crate::db::Db;
 use crate::http::error::ApiError;
+use crate::secret_key::Keys;
 use crate::settings::SettingsCache;
 use crate::web_hooks::WebHooks;
 use anyhow::Context;
@@ -35,6 +36,8 @@ pub struct AppState {
     pub clock: Arc<dyn Clock>,
     /// Where random numbers come from.
     pub random: Arc<dyn RandomSource>,
+    /// Derived from the server's secret key.
+    pub(crate) keys: Keys,
     /// The venue's zone.
     pub zone: TimeZone,
     /// Settings that were read lately.
@@ -61,6 +64,7 @@ impl AppState {
         if config.database.migrate {
             db.migrate().await?;
         }
+        let keys = Keys::open(&config, &*random)?;
         let codes = open_codes(&config, &clock)?;
         let web_hooks = WebHooks::new(&config.web_hooks);
         Ok(Arc::new(Self {
@@ -70,6 +74,7 @@ impl AppState {
             codes,
             clock,
             random,
+            keys,
             zone,
             settings: SettingsCache::default(),
             tasks: TaskTracker::new(),

@@ -34,9 +34,12 @@ pub struct Config {
     pub trusted_proxies: Vec<Network>,
     /// Who is told of redemptions.
     pub web_hooks: Vec<WebHookConfig>,
+    /// Accounts.
+    pub accounts: AccountsConfig,
+    /// 32 secret bytes, mode 0600; made by itself beside a SQLite file, required with MySQL.
+    pub secret_key_file: Option<PathBuf>,
 
     // Settings of the contract that this version does not act on yet; `Config::notes` says so at start.
-    pub(crate) secret_key_file: Option<toml::Value>,
     tls: Option<toml::Value>,
     sms: Option<toml::Value>,
     devices: Option<toml::Value>,
@@ -130,7 +133,56 @@ pub struct VerifyCodeConfig {
 pub struct LimitsConfig {
     /// Limits of redemption.
     pub consume: ConsumeLimits,
-    sms: Option<toml::Value>,
+    /// Limits of SMS codes.
+    pub sms: SmsLimits,
+}
+
+/// `[limits.sms]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SmsLimits {
+    /// Sends an address has in an hour.
+    pub ip: u32,
+    /// Sends from an address in an hour that go without a captcha.
+    pub captcha_after: u32,
+    /// The same from a browser or device in 24 hours.
+    pub captcha_device: u32,
+    /// The same to a number in an hour.
+    pub captcha_number: u32,
+    /// The venue's own networks: its Wi-Fi, its kiosks.
+    pub venue_networks: Vec<Network>,
+    /// Sends an address of these has in an hour.
+    pub venue: u32,
+    /// Wrong SMS codes an address has in 10 min.
+    pub wrong: u32,
+}
+
+impl Default for SmsLimits {
+    fn default() -> Self {
+        Self {
+            ip: 30,
+            captcha_after: 5,
+            captcha_device: 8,
+            captcha_number: 3,
+            venue_networks: Vec::new(),
+            venue: 600,
+            wrong: 30,
+        }
+    }
+}
+
+/// `[accounts]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AccountsConfig {
+    /// Whether a right code for an unknown number makes a visitor's account.
+    pub auto_register: bool,
+}
+
+impl Default for AccountsConfig {
+    fn default() -> Self {
+        Self { auto_register: true }
+    }
 }
 
 /// `[limits.consume]`; none has a hidden bound.
@@ -276,6 +328,7 @@ impl Default for Config {
             alerts: AlertsConfig::default(),
             trusted_proxies: Vec::new(),
             web_hooks: Vec::new(),
+            accounts: AccountsConfig::default(),
             secret_key_file: None,
             tls: None,
             sms: None,
@@ -347,6 +400,7 @@ const TOP_LEVEL: &[&str] = &[
     "tls",
     "limits",
     "sms",
+    "accounts",
     "alerts",
     "devices",
 ];
@@ -511,8 +565,6 @@ impl Config {
     /// What the operator should know of these settings, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let later = [
-            ("secret_key_file", &self.secret_key_file),
-            ("limits.sms", &self.limits.sms),
             ("sms", &self.sms),
             ("devices", &self.devices),
         ];

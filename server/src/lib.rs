@@ -16,6 +16,7 @@ mod export;
 mod http;
 pub mod ops;
 mod redemption;
+mod secret_key;
 mod settings;
 mod text;
 mod web_hooks;

@@ -1,5 +1,7 @@
 //! The embedded code store: for one process, gone with it.
 
+mod sms;
+
 use super::{
     AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated,
     Verdict, WindowKey,
@@ -65,6 +67,7 @@ impl<K, T> Expiry<K, Kept<T>> for Forget {
 pub struct MemoryCodes {
     orders: Cache<CodeKey, Kept<OrderEntry>>,
     windows: Cache<WindowKey, Kept<WindowEntry>>,
+    numbers: Cache<String, Kept<sms::NumberEntry>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -96,6 +99,7 @@ impl MemoryCodes {
         Self {
             orders: Cache::builder().expire_after(Forget).build(),
             windows: Cache::builder().expire_after(Forget).build(),
+            numbers: Cache::builder().expire_after(Forget).build(),
             clock,
         }
     }

@@ -4,6 +4,8 @@
 //! sends a command again after a lost connection. Every use has one time limit over all that it does, connecting included;
 //! connecting itself has its own and goes on when those who wait for it have given up, or under load it would never end.
 
+mod sms;
+
 use super::{
     AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated,
     Verdict, WindowKey,

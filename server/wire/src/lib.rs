@@ -2,6 +2,7 @@
 //!
 //! Paths, field names and numbers are a contract with other systems; this crate has no I/O, no clock and no randomness.
 
+pub mod accounts;
 pub mod api;
 mod clean;
 mod error_code;
