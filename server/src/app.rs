@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::db::Db;
 use crate::http::error::ApiError;
 use crate::settings::SettingsCache;
+use crate::sms::channel::{Channels, Parts};
 use crate::web_hooks::WebHooks;
 use anyhow::Context;
 use base64::Engine;
@@ -41,6 +42,9 @@ pub struct AppState {
     pub(crate) settings: SettingsCache,
     /// Who is told of redemptions.
     pub(crate) web_hooks: WebHooks,
+    /// Who carries SMS codes.
+    #[expect(dead_code, reason = "nothing sends codes yet")]
+    pub(crate) channels: Channels,
     /// Work that goes on when its caller has gone; shut-down waits for it.
     pub tasks: TaskTracker,
     /// Places for order files that are read at the same time.
@@ -63,9 +67,18 @@ impl AppState {
         }
         let codes = open_codes(&config, &clock)?;
         let web_hooks = WebHooks::new(&config.web_hooks);
+        let parts = Parts {
+            db: db.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            codes: codes.clone(),
+            prefix: config.code_store.prefix.clone(),
+        };
+        let channels = Channels::new(&config.sms, config.demo, parts)?;
         Ok(Arc::new(Self {
             config,
             web_hooks,
+            channels,
             db,
             codes,
             clock,

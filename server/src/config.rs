@@ -1,5 +1,9 @@
 //! Settings: a TOML file, and over it the environment (`GUIDEPOST_` and the path, `__` for a dot, lists as JSON).
 
+mod sms;
+
+pub use sms::{ChannelConfig, ChannelKind, Param, SCENES, SceneConfig, SmsConfig};
+
 use crate::codes::RedisAddress;
 use crate::web_hooks;
 use serde::Deserialize;
@@ -34,11 +38,12 @@ pub struct Config {
     pub trusted_proxies: Vec<Network>,
     /// Who is told of redemptions.
     pub web_hooks: Vec<WebHookConfig>,
+    /// SMS codes and their channels.
+    pub sms: SmsConfig,
 
     // Settings of the contract that this version does not act on yet; `Config::notes` says so at start.
     pub(crate) secret_key_file: Option<toml::Value>,
     tls: Option<toml::Value>,
-    sms: Option<toml::Value>,
     devices: Option<toml::Value>,
 
     /// Makes guides, today's tasks and paid orders in an empty database; `serve --demo` sets it.
@@ -276,9 +281,9 @@ impl Default for Config {
             alerts: AlertsConfig::default(),
             trusted_proxies: Vec::new(),
             web_hooks: Vec::new(),
+            sms: SmsConfig::default(),
             secret_key_file: None,
             tls: None,
-            sms: None,
             devices: None,
             demo: false,
             demo_folder: None,
@@ -476,6 +481,7 @@ impl Config {
         {
             return Err(ConfigError::key("public_url", "must begin with http:// or https://"));
         }
+        self.sms.check()?;
         self.check_web_hooks()
     }
 
@@ -510,12 +516,8 @@ impl Config {
 
     /// What the operator should know of these settings, a sentence each.
     pub fn notes(&self) -> Vec<String> {
-        let later = [
-            ("secret_key_file", &self.secret_key_file),
-            ("limits.sms", &self.limits.sms),
-            ("sms", &self.sms),
-            ("devices", &self.devices),
-        ];
+        let later =
+            [("secret_key_file", &self.secret_key_file), ("limits.sms", &self.limits.sms), ("devices", &self.devices)];
         later
             .iter()
             .filter(|(_, value)| value.is_some())
@@ -574,7 +576,7 @@ mod tests {
         let text = include_str!("../guidepost.example.toml");
         let config = load(text, &[]).unwrap();
         assert_eq!(config.verify_code.ttl, 60);
-        assert!(config.notes().iter().any(|n| n.contains("`sms`")));
+        assert!(config.notes().iter().any(|n| n.contains("`limits.sms`")));
     }
 
     #[test]

@@ -17,6 +17,8 @@ mod http;
 pub mod ops;
 mod redemption;
 mod settings;
+mod signature;
+mod sms;
 mod text;
 mod web_hooks;
 
