@@ -7,6 +7,7 @@ use crate::db::Db;
 use crate::http::error::ApiError;
 use crate::secret_key::Keys;
 use crate::settings::SettingsCache;
+use crate::sms::channel::{Channels, Parts};
 use crate::web_hooks::WebHooks;
 use anyhow::Context;
 use base64::Engine;
@@ -44,6 +45,8 @@ pub struct AppState {
     pub(crate) settings: SettingsCache,
     /// Who is told of redemptions.
     pub(crate) web_hooks: WebHooks,
+    /// Who carries SMS codes.
+    pub(crate) channels: Channels,
     /// Work that goes on when its caller has gone; shut-down waits for it.
     pub tasks: TaskTracker,
     /// Places for order files that are read at the same time.
@@ -67,9 +70,18 @@ impl AppState {
         let keys = Keys::open(&config, &*random)?;
         let codes = open_codes(&config, &clock)?;
         let web_hooks = WebHooks::new(&config.web_hooks);
+        let parts = Parts {
+            db: db.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            codes: codes.clone(),
+            prefix: config.code_store.prefix.clone(),
+        };
+        let channels = Channels::new(&config.sms, config.demo, parts)?;
         Ok(Arc::new(Self {
             config,
             web_hooks,
+            channels,
             db,
             codes,
             clock,

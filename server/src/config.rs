@@ -1,5 +1,9 @@
 //! Settings: a TOML file, and over it the environment (`GUIDEPOST_` and the path, `__` for a dot, lists as JSON).
 
+mod sms;
+
+pub use sms::{ChannelConfig, ChannelKind, Param, SCENES, SceneConfig, SmsConfig};
+
 use crate::codes::RedisAddress;
 use crate::web_hooks;
 use serde::Deserialize;
@@ -38,10 +42,11 @@ pub struct Config {
     pub accounts: AccountsConfig,
     /// 32 secret bytes, mode 0600; made by itself beside a SQLite file, required with MySQL.
     pub secret_key_file: Option<PathBuf>,
+    /// SMS codes and their channels.
+    pub sms: SmsConfig,
 
     // Settings of the contract that this version does not act on yet; `Config::notes` says so at start.
     tls: Option<toml::Value>,
-    sms: Option<toml::Value>,
     devices: Option<toml::Value>,
 
     /// Makes guides, today's tasks and paid orders in an empty database; `serve --demo` sets it.
@@ -329,9 +334,9 @@ impl Default for Config {
             trusted_proxies: Vec::new(),
             web_hooks: Vec::new(),
             accounts: AccountsConfig::default(),
+            sms: SmsConfig::default(),
             secret_key_file: None,
             tls: None,
-            sms: None,
             devices: None,
             demo: false,
             demo_folder: None,
@@ -530,6 +535,7 @@ impl Config {
         {
             return Err(ConfigError::key("public_url", "must begin with http:// or https://"));
         }
+        self.sms.check()?;
         self.check_web_hooks()
     }
 
@@ -564,10 +570,7 @@ impl Config {
 
     /// What the operator should know of these settings, a sentence each.
     pub fn notes(&self) -> Vec<String> {
-        let later = [
-            ("sms", &self.sms),
-            ("devices", &self.devices),
-        ];
+        let later = [("devices", &self.devices)];
         later
             .iter()
             .filter(|(_, value)| value.is_some())
@@ -626,7 +629,7 @@ mod tests {
         let text = include_str!("../guidepost.example.toml");
         let config = load(text, &[]).unwrap();
         assert_eq!(config.verify_code.ttl, 60);
-        assert!(config.notes().iter().any(|n| n.contains("`sms`")));
+        assert_eq!((config.limits.sms.wrong, config.sms.scene("login").hourly, config.notes().len()), (30, 5, 0));
     }
 
     #[test]

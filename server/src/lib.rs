@@ -18,6 +18,8 @@ pub mod ops;
 mod redemption;
 mod secret_key;
 mod settings;
+mod signature;
+mod sms;
 mod text;
 mod web_hooks;
 

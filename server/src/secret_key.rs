@@ -105,8 +105,7 @@ fn make(file: &Path, random: &dyn RandomSource) -> anyhow::Result<()> {
 }
 
 fn read(file: &Path) -> anyhow::Result<[u8; BYTES]> {
-    let bytes =
-        std::fs::read(file).with_context(|| format!("the secret key {} cannot be read", file.display()))?;
+    let bytes = std::fs::read(file).with_context(|| format!("the secret key {} cannot be read", file.display()))?;
     let mode = file.metadata()?.permissions().mode() & 0o777;
     ensure!(
         mode & 0o077 == 0,

@@ -32,6 +32,8 @@ mod redemption;
 mod rotate;
 mod rules;
 mod sessions;
+mod sms_login;
+mod sms_send;
 mod tasks;
 mod tenants;
 mod tls;

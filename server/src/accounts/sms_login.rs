@@ -1,7 +1,7 @@
 //! `POST /api/auth/sms-login` and `register`: a number that its holder has shown, by the code that was sent to it.
 
-use super::store::{self, Account, Rename};
 use super::session;
+use super::store::{self, Account, Rename};
 use crate::app::App;
 use crate::db::{DbError, transact};
 use crate::http::error::ApiError;

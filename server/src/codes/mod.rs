@@ -206,6 +206,10 @@ pub trait CodeStore: sms::SmsCodes {
     /// Forgets a window and its hold.
     async fn release(&self, window: &WindowKey) -> CodesResult<()>;
 
+    /// Keeps a place in a row of places that lie `every` apart, and says how long to wait for it; `None` where that would be
+    /// longer than `most`. Run twice it keeps two: the row is slower for a moment, never faster.
+    async fn pace(&self, key: &str, every: Duration, most: Duration) -> CodesResult<Option<Duration>>;
+
     /// Why this store must not be used, if it answers and is set up wrongly. Says in the log what is merely unwise.
     async fn unfit(&self) -> Option<String>;
 

@@ -74,7 +74,15 @@ fn complete(path: &str, operation: &mut Operation) {
         refusals.extend([StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY, StatusCode::TOO_MANY_REQUESTS]);
     }
     // What has to do with SMS codes.
-    let by_sms = ["/sms", "/auth/register", "/auth/reset-password", "/auth/change-mobile", "/compensate", "/reverse", "/captcha"];
+    let by_sms = [
+        "/sms",
+        "/auth/register",
+        "/auth/reset-password",
+        "/auth/change-mobile",
+        "/compensate",
+        "/reverse",
+        "/captcha",
+    ];
     if by_sms.iter().any(|part| path.contains(part)) {
         refusals.extend([
             StatusCode::UNAUTHORIZED,

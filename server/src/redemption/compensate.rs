@@ -194,10 +194,6 @@ impl Confirmed<'_> {
         if let Err(error) = self.app.codes.delete(&key).await {
             tracing::warn!(order.id = self.order.id, %error, "a code could not be deleted; it runs out by itself");
         }
-        MachineOrder {
-            order_no: self.order_no.clone(),
-            status: self.step.way().1,
-            task_no: self.order.task_no.clone(),
-        }
+        MachineOrder { order_no: self.order_no.clone(), status: self.step.way().1, task_no: self.order.task_no.clone() }
     }
 }

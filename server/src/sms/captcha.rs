@@ -51,14 +51,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-fn make(
-    app: &AppState,
-    tenant: TenantId,
-    to: &Recipient,
-    scene: &str,
-    random: &[u8],
-    number: u32,
-) -> CaptchaChallenge {
+fn make(app: &AppState, tenant: TenantId, to: &Recipient, scene: &str, random: &[u8], number: u32) -> CaptchaChallenge {
     let expires = app.clock.now_ms() / 1000 + i64::try_from(LIFE.as_secs()).unwrap_or(0);
     let salt = format!("{}?expires={expires}&for={}&", hex(random), bound_to(app, tenant, to, scene));
     let challenge = hex(&Sha256::digest(format!("{salt}{number}")));

@@ -53,7 +53,11 @@ pub(crate) async fn verify(
             tx.commit().await?;
             Ok(first)
         });
-        if first.await? { Ok(Answer(MachineSmsVerified { verified: true })) } else { Err(ErrorCode::SmsCodeExpired.into()) }
+        if first.await? {
+            Ok(Answer(MachineSmsVerified { verified: true }))
+        } else {
+            Err(ErrorCode::SmsCodeExpired.into())
+        }
     })
     .await
 }

@@ -28,7 +28,8 @@ impl AppState {
 pub(super) fn email(text: &str) -> Option<Recipient> {
     let text = wire::trim(text).to_lowercase();
     let (name, host) = text.rsplit_once('@')?;
-    let plain = |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '<' | '>' | ',' | ';' | '"' | '\\' | '@');
+    let plain =
+        |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '<' | '>' | ',' | ';' | '"' | '\\' | '@');
     let host_fits = host.contains('.') && host.split('.').all(|label| !label.is_empty());
     let fits = !name.is_empty() && host_fits && text.len() <= MAX_EMAIL && name.chars().chain(host.chars()).all(plain);
     fits.then_some(Recipient::Email(text))

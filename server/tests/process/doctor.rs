@@ -158,13 +158,16 @@ fn files_that_others_may_read_are_named() {
     let (config, key) = (folder.path().join("guidepost.toml"), folder.path().join("secret.key"));
     std::fs::write(&key, [7; 32]).unwrap();
     mode(&key, 0o640);
-    let text = format!("secret_key_file = {:?}\n[[sms.channels]]\nsecret = \"hunter2\"\n", key.display().to_string());
+    let text = format!(
+        "secret_key_file = {:?}\n[devices]\n[[sms.channels]]\nname = \"gateway\"\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\nsecret = \"hunter2 hunter2 hunter2\"\n",
+        key.display().to_string()
+    );
     std::fs::write(&config, text).unwrap();
     mode(&config, 0o644);
     let config_name = config.display().to_string();
     let told = doctor(folder.path(), &[], &["--config", &config_name]);
     told.has("warning", "secrets", "holds phone numbers and others may").has("fault", "secrets", "holds passwords");
-    told.has("fault", "secrets", "secret key").has("warning", "settings", "`sms` has no effect").ends(2);
+    told.has("fault", "secrets", "secret key").has("warning", "settings", "`devices` has no effect").ends(2);
 
     for file in [&config, &key, &database(folder.path())] {
         mode(file, 0o600);
@@ -246,7 +249,8 @@ fn each_fault_of_a_database_server_is_told_with_its_cause() {
     let look = |database: &str| doctor(folder.path(), &[(DATABASE, database), (CODES, &codes), (KEY, &key)], &[]);
     let url = format!("mysql://boss:hunter2@127.0.0.1:{}/guidepost", mariadb.port);
     look(&url).has("ok", "database", "it is empty").has("ok", "clock", "the database server has the same time").ends(0);
-    let migrate = command(folder.path()).arg("migrate").env(DATABASE, &url).env(CODES, &codes).env(KEY, &key).output().unwrap();
+    let migrate =
+        command(folder.path()).arg("migrate").env(DATABASE, &url).env(CODES, &codes).env(KEY, &key).output().unwrap();
     assert!(migrate.status.success(), "{}", text(&migrate.stderr));
     let told = look(&url);
     told.has("ok", "database", "MariaDB 1").has("ok", "database", "every migration");

@@ -12,5 +12,5 @@ mod secret;
 
 pub use clean::{clean_digits, trim};
 pub use error_code::{Envelope, ErrorCode};
-pub use numbers::{InvalidNumber, Mobile, OrderNo, RequestId, TaskNo, TenantId, VerifyCode};
+pub use numbers::{InvalidNumber, Mobile, OrderNo, RequestId, SmsCode, TaskNo, TenantId, VerifyCode};
 pub use secret::Secret;

@@ -93,22 +93,12 @@ impl SmsCodes for RedisCodes {
 
     async fn sms_send(&self, key: &SmsKey, send: &NewSend<'_>) -> CodesResult<SendStep> {
         let rule = send.rule;
-        let keys = [
-            key.code(),
-            key.send(),
-            key.cool_down(),
-            key.hour(),
-            key.day(send.day),
-            key.fail(),
-            key.number(),
-        ];
+        let keys = [key.code(), key.send(), key.cool_down(), key.hour(), key.day(send.day), key.fail(), key.number()];
         let free = send.without_captcha.map(|free| free.to_string()).unwrap_or_default();
         let (ttl, cool) = (millis(rule.ttl), millis(rule.cool_down));
-        let (hourly, daily, most_wrong) =
-            (rule.hourly.to_string(), rule.daily.to_string(), rule.max_fail.to_string());
+        let (hourly, daily, most_wrong) = (rule.hourly.to_string(), rule.daily.to_string(), rule.max_fail.to_string());
         let arguments = [send.id, send.code.expose(), &ttl, &cool, &hourly, &daily, &most_wrong, &free];
-        let (step, left): (String, i64) =
-            self.script(SEND, &keys.each_ref().map(String::as_str), &arguments).await?;
+        let (step, left): (String, i64) = self.script(SEND, &keys.each_ref().map(String::as_str), &arguments).await?;
         Ok(match step.as_str() {
             "taken" => SendStep::Taken,
             "locked" => SendStep::Locked(lock_left(left, rule)),
