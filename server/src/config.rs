@@ -674,6 +674,29 @@ mod tests {
             ("[[web_hooks]]\nname = \"a\"\nurl = \"https://10.0.0.1/\"", "allow_private"),
             ("[[web_hooks]]\nname = \"a\"\nurl = \"https://example.org\"\nsecret = \"short\"", "`web_hooks[0].secret`"),
             ("[[web_hooks]]\nevents = [\"order.paid\"]", "web_hooks[0].events"),
+            ("[sms]\nallowed_prefixes = []", "`sms.allowed_prefixes`"),
+            ("[sms]\nallowed_prefixes = [\"86\"]", "`sms.allowed_prefixes`"),
+            ("[sms]\ndaily_cap = -1", "`sms.daily_cap`"),
+            ("[sms.scenes.login]\nttl = 0", "`sms.scenes.login.ttl`"),
+            ("[sms.scenes.login]\nlock = 0", "`sms.scenes.login.lock`"),
+            ("[sms.scenes.login]\nlife = 1", "sms.scenes.login"),
+            ("[sms.scenes.\"a:b\"]", "`sms.scenes.a:b`"),
+            ("[[sms.channels]]\nkind = \"http\"", "name"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"pigeon\"", "`sms.channels[0].kind`"),
+            ("[[sms.channels]]\nname = \"a b\"\nkind = \"log\"", "`sms.channels[0].name`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"http\"", "`sms.channels[0].url`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nurl = \"http://h\"", "`sms.channels[0].url`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nrate = 0", "`sms.channels[0].rate`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nvoice = true", "`sms.channels[0].voice`"),
+            (
+                "[[sms.channels]]\nname = \"a\"\nkind = \"http\"\nurl = \"http://h\"\nsecret = \"short\"",
+                "`sms.channels[0].secret`",
+            ),
+            (
+                "[[sms.channels]]\nname = \"a\"\nkind = \"http\"\nurl = \"http://h\"\ntemplates = { logni = \"x\" }",
+                "`sms.channels[0].templates.logni`",
+            ),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"aliyun\"\nkey_id = \"k\"", "`sms.channels[0].secret`"),
         ] {
             let error = load(text, &[]).unwrap_err();
             assert!(error.contains(key), "{text:?}: {error}");
@@ -693,6 +716,41 @@ mod tests {
         assert_eq!((config.web_hooks[0].tenant, config.web_hooks[0].events.len()), (1, 2));
         let printed = format!("{config:?}");
         assert!(!printed.contains("hunter2") && !printed.contains("x7Qz"), "{printed}");
+    }
+
+    #[test]
+    fn a_provider_without_a_template_for_a_scene_is_refused_at_start() {
+        let channel = |kind: &str, templates: &str| {
+            let keys = "\"key_id\": \"k\", \"secret\": \"hunter2\", \"sign_name\": \"s\"";
+            let app = if kind == "tencent" { ", \"sdk_app_id\": \"1\"" } else { "" };
+            let channels =
+                format!("[{{\"name\": \"a\", \"kind\": \"{kind}\", {keys}{app}, \"templates\": {{{templates}}}}}]");
+            load("[sms.scenes.parking]", &[("GUIDEPOST_SMS__CHANNELS", channels.as_str())])
+        };
+        let all = |id: &str, last: &str| {
+            SCENES.iter().map(|scene| format!("\"{scene}\": \"{id}\", ")).collect::<String>()
+                + &format!("\"parking\": \"{last}\"")
+        };
+        for (kind, templates, key) in [
+            ("aliyun", "", "`sms.channels[0].templates.login`"),
+            ("aliyun", &all("SMS_1", "1110"), "`sms.channels[0].templates.parking`"),
+            ("tencent", &all("1110", "SMS_1"), "`sms.channels[0].templates.parking`"),
+        ] {
+            let error = channel(kind, templates).unwrap_err();
+            assert!(error.contains(key) && !error.contains("hunter2"), "{error}");
+        }
+        let config = channel("aliyun", &all("SMS_1", "SMS_2")).unwrap();
+        assert_eq!(config.sms.channels[0].template("parking"), Some("SMS_2"));
+        assert!(!format!("{config:?}").contains("hunter2"));
+        channel("tencent", &all("1110", "1111")).unwrap();
+    }
+
+    #[test]
+    fn a_scene_keeps_the_defaults_of_what_is_not_set() {
+        let config = load("[sms.scenes.login]\nttl = 120", &[("GUIDEPOST_SMS__SCENES__CONFIRM__DAILY", "3")]).unwrap();
+        assert_eq!(config.sms.scene("login"), SceneConfig { ttl: 120, ..SceneConfig::default() });
+        assert_eq!(config.sms.scene("confirm"), SceneConfig { daily: 3, ..SceneConfig::default() });
+        assert_eq!(config.sms.scene("register"), SceneConfig::default());
     }
 
     #[test]

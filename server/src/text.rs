@@ -47,6 +47,10 @@ macro_rules! texts {
 }
 
 texts! {
+    /// The subject of a mail with a code.
+    CodeMailSubject: "验证码", "Your code";
+    /// A mail with a code; `{code}` and `{ttl}` (minutes) are put in.
+    CodeMail: "您的验证码是 {code}，{ttl} 分钟内有效。请勿告诉任何人。", "Your code is {code}. It is good for {ttl} minutes. Tell it to nobody.";
     /// 1400 without a better text.
     BadRequest: "请求有误，请检查后重试", "The request is not right. Check it and try again.";
     /// 1400: a field is missing, ill-typed or out of range.

@@ -3,7 +3,7 @@
 use super::{Answer, Timing};
 use crate::config::ChannelConfig;
 use anyhow::Context;
-use reqwest::{Client, RequestBuilder, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 
 /// More of an answer is not read (bytes).
 const LONGEST: usize = 64 * 1024;
@@ -68,4 +68,20 @@ pub(super) async fn body(mut response: Response) -> Option<Vec<u8>> {
         }
     }
     Some(body)
+}
+
+/// What an answer means that says nothing but its status.
+pub(super) fn bare(status: StatusCode) -> Answer {
+    let reason = format!("HTTP {}", status.as_u16());
+    match status.as_u16() {
+        429 => Answer::Passing(reason),
+        300..=499 => Answer::Unusable(reason),
+        _ => Answer::Unknown(reason),
+    }
+}
+
+/// The header `Host`, which is signed.
+pub(super) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }

@@ -58,7 +58,7 @@ impl Carrier for Gateway {
             request_id: &message.id,
             mobile: mobile.expose(),
             scene: &message.scene,
-            template_id: request.template,
+            template_id: request.template.unwrap_or(&message.scene),
             params: Params { code: message.code.expose(), ttl: &message.minutes() },
         })
         .to_string();

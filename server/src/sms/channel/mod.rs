@@ -1,14 +1,19 @@
 //! Channels: who carries a code to a phone or a mailbox, and what is done when one fails.
 
+mod aliyun;
 mod breaker;
 mod call;
 mod http;
 mod log;
 mod pace;
+mod smtp;
+mod tencent;
+#[cfg(test)]
+mod tests;
 
 use crate::clock::{Clock, RandomSource};
 use crate::codes::CodeStore;
-use crate::config::{ChannelConfig, ChannelKind, SmsConfig};
+use crate::config::{ChannelConfig, ChannelKind, Param, SmsConfig};
 use crate::db::Db;
 use crate::ops::alerts;
 use async_trait::async_trait;
@@ -120,8 +125,8 @@ enum Answer {
 #[derive(Debug)]
 struct Request<'a> {
     message: &'a Message,
-    /// The channel's own template.
-    template: &'a str,
+    /// The channel's own template for the scene.
+    template: Option<&'a str>,
 }
 
 /// One who carries codes.
@@ -129,6 +134,28 @@ struct Request<'a> {
 trait Carrier: Debug + Send + Sync {
     /// Sends once.
     async fn carry(&self, request: &Request<'_>) -> Answer;
+
+    /// What became of a message: by the provider's id of it and, where it is not known, by ours; `sent_at` in Unix ms.
+    async fn receipt(
+        &self,
+        _to: &Mobile,
+        _provider_id: &str,
+        _send_id: &str,
+        _sent_at: i64,
+    ) -> anyhow::Result<Receipt> {
+        anyhow::bail!("a channel of this kind has no receipts")
+    }
+}
+
+/// What became of a message that a provider has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Receipt {
+    /// It is not known yet.
+    Waiting,
+    /// It is on the phone.
+    Delivered,
+    /// It is not, for this reason.
+    Failed(String),
 }
 
 /// Limits of time; those of the contract by default.
@@ -221,8 +248,15 @@ impl Channels {
                 ChannelKind::Http => {
                     Box::new(http::Gateway::new(&channel, timing, parts.clock.clone()).map_err(named(n))?)
                 }
-                ChannelKind::Aliyun | ChannelKind::Tencent | ChannelKind::Smtp => {
-                    anyhow::bail!("setting `sms.channels[{n}].kind`: this version does not know it yet")
+                ChannelKind::Aliyun => Box::new(
+                    aliyun::Aliyun::new(&channel, timing, parts.clock.clone(), parts.random.clone())
+                        .map_err(named(n))?,
+                ),
+                ChannelKind::Tencent => {
+                    Box::new(tencent::Tencent::new(&channel, timing, parts.clock.clone()).map_err(named(n))?)
+                }
+                ChannelKind::Smtp => {
+                    Box::new(smtp::Smtp::new(&channel, timing, parts.clock.clone()).map_err(named(n))?)
                 }
             };
             let pace = channel.rate.map(|rate| Pace::new(parts.codes.clone(), &parts.prefix, &channel.name, rate));
@@ -269,6 +303,23 @@ impl Channels {
         self.logged(message, report)
     }
 
+    /// What became of a message that this channel has taken.
+    ///
+    /// # Errors
+    /// Where there is no such channel, it keeps no receipts, or it does not answer.
+    pub(crate) async fn receipt(
+        &self,
+        channel: &str,
+        to: &Mobile,
+        provider_id: &str,
+        send_id: &str,
+        sent_at: i64,
+    ) -> anyhow::Result<Receipt> {
+        let channel = self.channels.iter().find(|one| one.config.name == channel);
+        let channel = channel.ok_or_else(|| anyhow::anyhow!("there is no such channel any more"))?;
+        channel.carrier.receipt(to, provider_id, send_id, sent_at).await
+    }
+
     fn logged(&self, message: &Message, report: Report) -> Report {
         let Report { outcome, channel, provider_id, reason } = &report;
         let (send, tenant, scene, to) = (&message.id, message.tenant.0, &message.scene, &message.to);
@@ -306,7 +357,7 @@ impl Channels {
         message: &Message,
     ) -> Result<(Outcome, Option<String>, String), String> {
         let name = &channel.config.name;
-        let request = Request { message, template: channel.config.template(&message.scene).unwrap_or(&message.scene) };
+        let request = Request { message, template: channel.config.template(&message.scene) };
         let mut first = None;
         loop {
             if !channel.breaker.admits(self.clock.monotonic()) {
@@ -375,6 +426,17 @@ impl Channel {
         let mail = self.config.kind == ChannelKind::Smtp;
         mail == matches!(to, Recipient::Email(_)) && self.config.voice == (via == Via::Voice)
     }
+}
+
+/// The values that a template takes, in its order.
+fn params(wanted: &[Param], message: &Message) -> impl Iterator<Item = (Param, String)> {
+    wanted.iter().map(|param| {
+        let value = match param {
+            Param::Code => message.code.expose().to_owned(),
+            Param::Ttl => message.minutes(),
+        };
+        (*param, value)
+    })
 }
 
 /// What a provider calls something, for a log: a text of theirs may hold anything.
