@@ -108,6 +108,9 @@ async fn without_a_right_code_nothing_is_compensated_or_reversed(stores: Stores)
         ask(&venue.guide().await, order_no, what, &sms).await.refused(403, 1403);
         ask(&admin, "NOWHERE", what, &sms).await.refused(404, 2001);
         assert_eq!(venue.status(order_no).await, status);
+        // Each refusal that concerns the order is in the audit, without any code.
+        let codes: Vec<i64> = venue.results(order_no).await.into_iter().filter(|result| *result != 0).collect();
+        assert_eq!(codes, [4005, 4004]);
         // After all of that the code still counts, and then no more.
         ask(&admin, order_no, what, &sms).await.ok();
         let (other, back) = if what == "compensate" { ("reverse", order_no) } else { ("compensate", order_no) };

@@ -1,6 +1,6 @@
 //! Compensation and reversal: an admin's two ways around a code, each confirmed by an SMS code to the admin's own number.
 
-use super::store::{self, ConfirmedRow, Operator, OrderRow};
+use super::store::{self, ConfirmedRow, Operator, OrderRow, RefusalRow};
 use crate::accounts::session::Session;
 use crate::app::App;
 use crate::config::WebHookEvent;
@@ -12,9 +12,10 @@ use crate::sms::verify::{Used, check_confirmation};
 use crate::text::Text;
 use crate::web_hooks::OrderEvent;
 use axum::extract::State;
+use std::net::IpAddr;
 use std::time::Duration;
 use wire::api::{ConfirmedRequest, MachineOrder, OrderState, OrderStatus};
-use wire::{Envelope, ErrorCode, OrderNo, TaskNo};
+use wire::{Envelope, ErrorCode, OrderNo, SmsCode, TaskNo};
 
 /// Redeems without a verify code: for a broken phone at the gate.
 #[utoipa::path(post, path = "/admin-api/team/booking-order/{orderNo}/compensate", tag = "admin", request_body = ConfirmedRequest,
@@ -78,19 +79,15 @@ async fn confirmed(
     let operator = Operator::admin(&session);
     let order = store::order_in_reach(&app.db, &operator, &order_no).await?;
     let order = order.ok_or(ErrorCode::BookingOrderNotExists)?;
-    if order.status != step.way().0 {
-        return Err(wrong_status(&app, &operator, order.id, step).await?);
-    }
     let work = app.clone();
     app.see_through(async move {
-        let used = check_confirmation(&work, &session, &code, address, Duration::ZERO).await?;
-        let address = address.map(|address| address.to_string());
-        let attempt = Confirmed { app: &work, operator, order_no, order, reason, address, step };
-        match transact(|| attempt.commit(&used)).await? {
-            Done::Yes => Ok(Answer(attempt.finish().await)),
-            Done::CodeUsed => Err(ErrorCode::SmsCodeExpired.into()),
-            Done::OtherStatus => Err(wrong_status(&work, &attempt.operator, attempt.order.id, step).await?),
+        let client = address.map(|address| address.to_string());
+        let attempt = Confirmed { app: &work, operator, order_no, order, reason, address: client, step };
+        let result = attempt.run(&session, &code, address).await;
+        if let Err(refusal) = &result {
+            attempt.note_refusal(refusal.code()).await;
         }
+        result.map(Answer)
     })
     .await
 }
@@ -128,6 +125,29 @@ enum Done {
 }
 
 impl Confirmed<'_> {
+    async fn run(&self, session: &Session, code: &SmsCode, address: Option<IpAddr>) -> Result<MachineOrder, ApiError> {
+        let Self { app, operator, order, step, .. } = self;
+        if order.status != step.way().0 {
+            return Err(wrong_status(app, operator, order.id, *step).await?);
+        }
+        let used = check_confirmation(app, session, code, address, Duration::ZERO).await?;
+        match transact(|| self.commit(&used)).await? {
+            Done::Yes => Ok(self.finish().await),
+            Done::CodeUsed => Err(ErrorCode::SmsCodeExpired.into()),
+            Done::OtherStatus => Err(wrong_status(app, operator, order.id, *step).await?),
+        }
+    }
+
+    /// Writes the refusal into the audit. Should that fail, the refusal stands all the same.
+    async fn note_refusal(&self, result: ErrorCode) {
+        let Self { app, operator, order, .. } = self;
+        let (order_id, status, address) = (order.id, order.status, self.address.as_deref());
+        let row = RefusalRow { operator, order_id, request_id: None, entry: None, address, status, result };
+        if let Err(error) = transact(|| store::insert_refusal(&app.db, &*app.clock, &row)).await {
+            tracing::error!(order.id = order_id, %error, "a refusal could not be written into the audit");
+        }
+    }
+
     async fn commit(&self, used: &Used) -> Result<Done, DbError> {
         let Self { app, operator, order, .. } = self;
         let mut tx = app.db.begin().await?;

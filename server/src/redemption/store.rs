@@ -340,7 +340,8 @@ pub(crate) struct RefusalRow<'a> {
     pub(crate) operator: &'a Operator,
     pub(crate) order_id: i64,
     pub(crate) request_id: Option<&'a RequestId>,
-    pub(crate) entry: Entry,
+    /// How the code came; none where there was none to come.
+    pub(crate) entry: Option<Entry>,
     pub(crate) address: Option<&'a str>,
     pub(crate) status: OrderStatus,
     pub(crate) result: ErrorCode,
@@ -360,7 +361,7 @@ pub(crate) async fn insert_refusal(db: &Db, clock: &dyn Clock, row: &RefusalRow<
     .bind(row.request_id.map(RequestId::as_str))
     .bind(row.operator.account_id)
     .bind(row.operator.kind.as_str())
-    .bind(row.entry.as_str())
+    .bind(row.entry.map(Entry::as_str))
     .bind(row.address)
     .bind(row.status.as_str())
     .bind(row.status.as_str())
