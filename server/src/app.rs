@@ -43,7 +43,6 @@ pub struct AppState {
     /// Who is told of redemptions.
     pub(crate) web_hooks: WebHooks,
     /// Who carries SMS codes.
-    #[expect(dead_code, reason = "nothing sends codes yet")]
     pub(crate) channels: Channels,
     /// Work that goes on when its caller has gone; shut-down waits for it.
     pub tasks: TaskTracker,
