@@ -116,6 +116,9 @@ pub async fn start_with(
             tracing::warn!(%error, "what old order files have left could not be dropped; the next import does it");
         }
     });
+    let channels = app.clone();
+    // Beside serving: a provider that is away must hold up no start.
+    tokio::spawn(async move { channels.channels.check_templates().await });
     tracing::info!(%address, "listening");
     Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, sending: Some(sending), _lock: lock })
 }

@@ -1,13 +1,14 @@
 //! The channel `aliyun`: Alibaba Cloud's SMS (Dysmsapi) and, for spoken codes, its voice service (Dyvmsapi), both asked by
 //! ACS3-HMAC-SHA256.
 
-use super::{Answer, Carrier, Receipt, Recipient, Request, Timing, call, params, word};
+use super::{Answer, Carrier, Receipt, Recipient, Request, Timing, call, params, variables, variables_fault, word};
 use crate::clock::{Clock, RandomSource};
 use crate::config::{ChannelConfig, Param};
 use crate::signature::{hex, hmac_sha256};
 use async_trait::async_trait;
 use reqwest::{Client, StatusCode, Url};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,6 +101,19 @@ impl Aliyun {
     }
 }
 
+impl Aliyun {
+    /// Asks for something that sends nothing; an error begins with the provider's code where there is one.
+    async fn look_up<T: DeserializeOwned>(&self, action: &str, parameters: &BTreeMap<&str, &str>) -> anyhow::Result<T> {
+        let asked = self.ask(action, parameters).await;
+        let (status, body) = asked.map_err(|answer| anyhow::anyhow!("{}", answer.reason()))?;
+        let unclear = || anyhow::anyhow!("HTTP {} without a clear answer", status.as_u16());
+        let body = body.ok_or_else(unclear)?;
+        let said: Said = serde_json::from_slice(&body).map_err(|_| unclear())?;
+        anyhow::ensure!(said.code == "OK", "{}", word(&said.code));
+        serde_json::from_slice(&body).map_err(|_| unclear())
+    }
+}
+
 #[async_trait]
 impl Carrier for Aliyun {
     async fn carry(&self, request: &Request<'_>) -> Answer {
@@ -147,7 +161,6 @@ impl Carrier for Aliyun {
         #[derive(Deserialize)]
         #[serde(rename_all = "PascalCase")]
         struct Details {
-            code: String,
             #[serde(default, rename = "SmsSendDetailDTOs")]
             details: Option<List>,
         }
@@ -173,12 +186,7 @@ impl Carrier for Aliyun {
             ("PhoneNumber", number(mobile)),
             ("SendDate", day.as_str()),
         ]);
-        let (status, body) =
-            self.ask("QuerySendDetails", &parameters).await.map_err(|answer| anyhow::anyhow!("{answer:?}"))?;
-        let details: Details = body
-            .and_then(|body| serde_json::from_slice(&body).ok())
-            .ok_or_else(|| anyhow::anyhow!("HTTP {} without an answer", status.as_u16()))?;
-        anyhow::ensure!(details.code == "OK", "{}", word(&details.code));
+        let details: Details = self.look_up("QuerySendDetails", &parameters).await?;
         let detail = details.details.and_then(|details| details.list.into_iter().next());
         Ok(match detail {
             Some(Detail { send_status: 3, .. }) => Receipt::Delivered,
@@ -187,6 +195,65 @@ impl Carrier for Aliyun {
             }
             _ => Receipt::Waiting,
         })
+    }
+
+    async fn template_fault(&self, template: &str) -> anyhow::Result<Option<String>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Template {
+            template_status: i64,
+            #[serde(default)]
+            template_content: String,
+        }
+        if self.voice {
+            // The voice service has no such question.
+            return Ok(None);
+        }
+        let parameters = BTreeMap::from([("TemplateCode", template)]);
+        let known: Template = match self.look_up("QuerySmsTemplate", &parameters).await {
+            Ok(known) => known,
+            Err(error) if error.to_string().starts_with("isv.") => return Ok(Some(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        let given: Vec<String> = self.params.iter().map(|param| param.as_str().to_owned()).collect();
+        Ok(match known.template_status {
+            1 => variables_fault(&variables(&known.template_content, "${"), &given),
+            0 => Some("the provider has not approved it yet".to_owned()),
+            _ => Some("the provider has refused it or withdrawn it".to_owned()),
+        })
+    }
+
+    async fn sent_on(&self, day: &str) -> anyhow::Result<u64> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Statistics {
+            data: Data,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Data {
+            target_list: Vec<Day>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Day {
+            total_count: u64,
+        }
+        anyhow::ensure!(!self.voice, "this service keeps no count of calls");
+        let mut count = 0;
+        // Mainland numbers, and all others.
+        for globe in ["1", "2"] {
+            let parameters = BTreeMap::from([
+                ("EndDate", day),
+                ("IsGlobe", globe),
+                ("PageIndex", "1"),
+                ("PageSize", "10"),
+                ("StartDate", day),
+            ]);
+            let statistics: Statistics = self.look_up("QuerySendStatistics", &parameters).await?;
+            count += statistics.data.target_list.iter().map(|day| day.total_count).sum::<u64>();
+        }
+        Ok(count)
     }
 }
 

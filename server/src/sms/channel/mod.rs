@@ -19,7 +19,7 @@ use crate::ops::alerts;
 use async_trait::async_trait;
 use breaker::Breaker;
 use pace::{Pace, Turn};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -121,6 +121,21 @@ enum Answer {
     Unknown(String),
 }
 
+impl Answer {
+    /// Why, where it was not taken.
+    fn reason(&self) -> &str {
+        match self {
+            Self::Taken(_) => "taken",
+            Self::Passing(reason)
+            | Self::Unusable(reason)
+            | Self::NoBalance(reason)
+            | Self::NumberLimit(reason)
+            | Self::Refused(reason)
+            | Self::Unknown(reason) => reason,
+        }
+    }
+}
+
 /// What a channel is asked to send.
 #[derive(Debug)]
 struct Request<'a> {
@@ -144,6 +159,16 @@ trait Carrier: Debug + Send + Sync {
         _sent_at: i64,
     ) -> anyhow::Result<Receipt> {
         anyhow::bail!("a channel of this kind has no receipts")
+    }
+
+    /// What is wrong with a template, as far as the provider tells.
+    async fn template_fault(&self, _template: &str) -> anyhow::Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// How many messages the provider has counted on a day (`20260801`, in its own zone, China's).
+    async fn sent_on(&self, _day: &str) -> anyhow::Result<u64> {
+        anyhow::bail!("a channel of this kind keeps no count")
     }
 }
 
@@ -246,17 +271,17 @@ impl Channels {
                     Box::new(log::Log { codes: config.log_codes })
                 }
                 ChannelKind::Http => {
-                    Box::new(http::Gateway::new(&channel, timing, parts.clock.clone()).map_err(named(n))?)
+                    Box::new(http::Gateway::new(&channel, timing, parts.clock.clone()).map_err(keyed(n))?)
                 }
                 ChannelKind::Aliyun => Box::new(
                     aliyun::Aliyun::new(&channel, timing, parts.clock.clone(), parts.random.clone())
-                        .map_err(named(n))?,
+                        .map_err(keyed(n))?,
                 ),
                 ChannelKind::Tencent => {
-                    Box::new(tencent::Tencent::new(&channel, timing, parts.clock.clone()).map_err(named(n))?)
+                    Box::new(tencent::Tencent::new(&channel, timing, parts.clock.clone()).map_err(keyed(n))?)
                 }
                 ChannelKind::Smtp => {
-                    Box::new(smtp::Smtp::new(&channel, timing, parts.clock.clone()).map_err(named(n))?)
+                    Box::new(smtp::Smtp::new(&channel, timing, parts.clock.clone()).map_err(keyed(n))?)
                 }
             };
             let pace = channel.rate.map(|rate| Pace::new(parts.codes.clone(), &parts.prefix, &channel.name, rate));
@@ -315,9 +340,36 @@ impl Channels {
         send_id: &str,
         sent_at: i64,
     ) -> anyhow::Result<Receipt> {
-        let channel = self.channels.iter().find(|one| one.config.name == channel);
-        let channel = channel.ok_or_else(|| anyhow::anyhow!("there is no such channel any more"))?;
-        channel.carrier.receipt(to, provider_id, send_id, sent_at).await
+        self.named(channel)?.carrier.receipt(to, provider_id, send_id, sent_at).await
+    }
+
+    /// Asks the providers about every template of the settings and says in the log what is wrong with one: found when the
+    /// other channel is down, it is found too late.
+    pub(crate) async fn check_templates(&self) {
+        for channel in &self.channels {
+            let name = &channel.config.name;
+            let templates: BTreeSet<&String> = channel.config.templates.values().collect();
+            for template in templates {
+                match channel.carrier.template_fault(template).await {
+                    Ok(None) => {}
+                    Ok(Some(fault)) => tracing::error!(channel = name, template, fault, "a template cannot be used"),
+                    Err(error) => tracing::warn!(channel = name, template, %error, "a template could not be checked"),
+                }
+            }
+        }
+    }
+
+    /// How many messages a channel's provider has counted on a day (`20260801`, China's), to compare with our own count.
+    ///
+    /// # Errors
+    /// Where there is no such channel, it keeps no count, or it does not answer.
+    pub(crate) async fn sent_on(&self, channel: &str, day: &str) -> anyhow::Result<u64> {
+        self.named(channel)?.carrier.sent_on(day).await
+    }
+
+    fn named(&self, name: &str) -> anyhow::Result<&Channel> {
+        let channel = self.channels.iter().find(|channel| channel.config.name == name);
+        channel.ok_or_else(|| anyhow::anyhow!("there is no such channel any more"))
     }
 
     fn logged(&self, message: &Message, report: Report) -> Report {
@@ -417,7 +469,7 @@ impl Channels {
 }
 
 /// Puts the channel's number before what is wrong with one of its keys.
-fn named(n: usize) -> impl Fn(anyhow::Error) -> anyhow::Error {
+fn keyed(n: usize) -> impl Fn(anyhow::Error) -> anyhow::Error {
     move |error| anyhow::anyhow!("setting `sms.channels[{n}].{error:#}")
 }
 
@@ -437,6 +489,24 @@ fn params(wanted: &[Param], message: &Message) -> impl Iterator<Item = (Param, S
         };
         (*param, value)
     })
+}
+
+/// What is wrong with the variables that a template has, by what it is given.
+fn variables_fault(has: &[String], given: &[String]) -> Option<String> {
+    let list = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let sorted = |names: &[String]| {
+        let mut names = names.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    let (has, given) = (sorted(has), sorted(given));
+    (has != given).then(|| format!("it has the variables {}, and `params` gives {}", list(&has), list(&given)))
+}
+
+/// The names between an opening and `}` in a template's text.
+fn variables(text: &str, opening: &str) -> Vec<String> {
+    text.split(opening).skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| word(name)).collect()
 }
 
 /// What a provider calls something, for a log: a text of theirs may hold anything.

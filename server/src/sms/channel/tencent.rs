@@ -1,11 +1,12 @@
 //! The channel `tencent`: Tencent Cloud's SMS, asked by TC3-HMAC-SHA256.
 
-use super::{Answer, Carrier, Receipt, Recipient, Request, Timing, call, params, word};
+use super::{Answer, Carrier, Receipt, Recipient, Request, Timing, call, params, variables, variables_fault, word};
 use crate::clock::Clock;
 use crate::config::{ChannelConfig, Param};
 use crate::signature::{hex, hmac_sha256};
 use async_trait::async_trait;
 use reqwest::{Client, StatusCode, Url};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -120,6 +121,20 @@ impl Tencent {
     }
 }
 
+impl Tencent {
+    /// Asks for something that sends nothing.
+    async fn look_up<T: DeserializeOwned>(&self, action: &str, wanted: &(impl Serialize + Sync)) -> anyhow::Result<T> {
+        let asked = self.ask(action, serde_json::to_string(wanted)?).await;
+        let (status, body) = asked.map_err(|answer| anyhow::anyhow!("{}", answer.reason()))?;
+        let said: Option<Envelope<T>> = body.and_then(|body| serde_json::from_slice(&body).ok());
+        match said.map(|said| said.response) {
+            Some(Response::Said(said)) => Ok(said),
+            Some(Response::Failed { error }) => anyhow::bail!("{}", word(&error.code)),
+            None => anyhow::bail!("HTTP {} without a clear answer", status.as_u16()),
+        }
+    }
+}
+
 #[async_trait]
 impl Carrier for Tencent {
     async fn carry(&self, request: &Request<'_>) -> Answer {
@@ -194,22 +209,77 @@ impl Carrier for Tencent {
             phone_number: mobile.expose(),
             sms_sdk_app_id: &self.sdk_app_id,
         };
-        let body = serde_json::to_string(&pull)?;
-        let asked = self.ask("PullSmsSendStatusByPhoneNumber", body).await;
-        let (status, body) = asked.map_err(|answer| anyhow::anyhow!("{answer:?}"))?;
-        let pulled: Envelope<Pulled> = body
-            .and_then(|body| serde_json::from_slice(&body).ok())
-            .ok_or_else(|| anyhow::anyhow!("HTTP {} without an answer", status.as_u16()))?;
-        let pulled = match pulled.response {
-            Response::Failed { error } => anyhow::bail!("{}", word(&error.code)),
-            Response::Said(pulled) => pulled.pull_sms_send_status_set,
-        };
+        let pulled: Pulled = self.look_up("PullSmsSendStatusByPhoneNumber", &pull).await?;
+        let pulled = pulled.pull_sms_send_status_set;
         let ours = |one: &&Status| word(&one.serial_no) == provider_id || one.session_context == send_id;
         Ok(match pulled.iter().find(ours) {
             Some(one) if one.report_status == "SUCCESS" => Receipt::Delivered,
             Some(one) if one.report_status == "FAIL" => Receipt::Failed(word(&one.description)),
             _ => Receipt::Waiting,
         })
+    }
+
+    async fn template_fault(&self, template: &str) -> anyhow::Result<Option<String>> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct List {
+            international: u32,
+            template_id_set: [u64; 1],
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Listed {
+            describe_template_status_set: Vec<Template>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Template {
+            status_code: i64,
+            #[serde(default)]
+            template_content: String,
+        }
+        let list = List { international: 0, template_id_set: [template.parse()?] };
+        let listed: Listed = self.look_up("DescribeSmsTemplateList", &list).await?;
+        let given: Vec<String> = (1..=self.params.len()).map(|n| n.to_string()).collect();
+        Ok(match listed.describe_template_status_set.first() {
+            Some(Template { status_code: 0, template_content }) => {
+                variables_fault(&variables(template_content, "{"), &given)
+            }
+            Some(Template { status_code: 1 | 2, .. }) => Some("the provider has not approved it yet".to_owned()),
+            Some(_) => Some("the provider has refused it".to_owned()),
+            None => Some("the provider does not know it".to_owned()),
+        })
+    }
+
+    async fn sent_on(&self, day: &str) -> anyhow::Result<u64> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Span<'a> {
+            begin_time: String,
+            end_time: String,
+            sms_sdk_app_id: &'a str,
+            limit: u32,
+            offset: u32,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Statistics {
+            send_status_statistics: Counts,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Counts {
+            request_success_count: u64,
+        }
+        let span = Span {
+            begin_time: format!("{day}00"),
+            end_time: format!("{day}23"),
+            sms_sdk_app_id: &self.sdk_app_id,
+            limit: 0,
+            offset: 0,
+        };
+        let statistics: Statistics = self.look_up("SendStatusStatistics", &span).await?;
+        Ok(statistics.send_status_statistics.request_success_count)
     }
 }
 

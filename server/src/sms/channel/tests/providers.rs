@@ -195,3 +195,72 @@ async fn receipts_are_asked_for_by_number_and_the_providers_id() {
     assert_eq!(asked.json()["PhoneNumber"], "+8613800138000");
     desk.channels.receipt("backup", &mobile, "1", "send-1", at).await.unwrap_err();
 }
+
+#[tokio::test]
+async fn a_template_that_cannot_be_used_is_found_before_it_is_needed() {
+    let aliyun = |status: i64, text: &str| json!({"Code": "OK", "TemplateStatus": status, "TemplateContent": text});
+    let (provider, _backup, desk) = with_backup(Kind::Aliyun, "SMS_1").await;
+    let carrier = &desk.channels.channels[0].carrier;
+    for (answer, fault) in [
+        (aliyun(1, "您的验证码是${code}，请勿告诉他人。"), None),
+        // What the seed of many a lost day is: a message with nothing where the code should be.
+        (aliyun(1, "您的验证码是${captcha}"), Some("it has the variables captcha, and `params` gives code")),
+        (
+            aliyun(1, "您的验证码是${code}，${ttl}分钟内有效"),
+            Some("it has the variables code, ttl, and `params` gives code"),
+        ),
+        (aliyun(1, "您好"), Some("it has the variables none, and `params` gives code")),
+        (aliyun(0, "您的验证码是${code}"), Some("the provider has not approved it yet")),
+        (aliyun(2, "您的验证码是${code}"), Some("the provider has refused it or withdrawn it")),
+        (json!({"Code": "isv.SMS_TEMPLATE_ILLEGAL", "Message": "m"}), Some("isv.SMS_TEMPLATE_ILLEGAL")),
+    ] {
+        provider.say(200, &answer);
+        assert_eq!(carrier.template_fault("SMS_1").await.unwrap().as_deref(), fault, "{answer}");
+    }
+    provider.say(502, "<html>");
+    carrier.template_fault("SMS_1").await.unwrap_err();
+    assert_eq!(provider.received()[0].headers["x-acs-action"], "QuerySmsTemplate");
+
+    let tencent = |status: i64, text: &str| {
+        json!({"Response": {"RequestId": "r", "DescribeTemplateStatusSet": [
+            {"TemplateId": 1110, "StatusCode": status, "TemplateContent": text, "TemplateName": "n"}
+        ]}})
+    };
+    let (provider, _backup, desk) = with_backup(Kind::Tencent, "1110").await;
+    let carrier = &desk.channels.channels[0].carrier;
+    for (answer, fault) in [
+        (tencent(0, "您的验证码是{1}"), None),
+        (tencent(0, "您的验证码是{1}，{2}分钟内有效"), Some("it has the variables 1, 2, and `params` gives 1")),
+        (tencent(1, "您的验证码是{1}"), Some("the provider has not approved it yet")),
+        (tencent(-1, "您的验证码是{1}"), Some("the provider has refused it")),
+        (
+            json!({"Response": {"RequestId": "r", "DescribeTemplateStatusSet": []}}),
+            Some("the provider does not know it"),
+        ),
+    ] {
+        provider.say(200, &answer);
+        assert_eq!(carrier.template_fault("1110").await.unwrap().as_deref(), fault, "{answer}");
+    }
+    provider.say(200, json!({"Response": {"Error": {"Code": "AuthFailure", "Message": "m"}, "RequestId": "r"}}));
+    carrier.template_fault("1110").await.unwrap_err();
+    assert_eq!(provider.received()[0].json(), json!({"International": 0, "TemplateIdSet": [1110]}));
+}
+
+#[tokio::test]
+async fn the_providers_count_of_a_day_is_asked_for() {
+    let (provider, _backup, desk) = with_backup(Kind::Aliyun, "SMS_1").await;
+    let day = |count: u64| json!({"Code": "OK", "Data": {"TotalSize": 1, "TargetList": [{"TotalCount": count, "SendDate": "20260801"}]}});
+    provider.say(200, day(40));
+    provider.say(200, day(2));
+    assert_eq!(desk.channels.sent_on("cloud", "20260801").await.unwrap(), 42);
+    let asked = &provider.received()[0];
+    assert_eq!(asked.headers["x-acs-action"], "QuerySendStatistics");
+    assert_eq!(asked.parameter("StartDate").as_deref(), Some("20260801"));
+
+    let (provider, _backup, desk) = with_backup(Kind::Tencent, "1110").await;
+    let counts = json!({"FeeCount": 50, "RequestCount": 48, "RequestSuccessCount": 42});
+    provider.say(200, json!({"Response": {"RequestId": "r", "SendStatusStatistics": counts}}));
+    assert_eq!(desk.channels.sent_on("cloud", "20260801").await.unwrap(), 42);
+    assert_eq!(provider.received()[0].json()["EndTime"], "2026080123");
+    desk.channels.sent_on("backup", "20260801").await.unwrap_err();
+}

@@ -89,8 +89,13 @@ impl Stub {
     pub(super) async fn open(kind: Kind) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared =
-            Arc::new(Shared { kind, replies: Mutex::default(), received: Mutex::default(), wrong: Mutex::default() });
+        let shared = Arc::new(Shared {
+            kind,
+            replies: Mutex::default(),
+            received: Mutex::default(),
+            wrong: Mutex::default(),
+            now: AtomicU64::new(super::START),
+        });
         let stub = shared.clone();
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
