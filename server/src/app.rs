@@ -6,7 +6,9 @@ use crate::codes::{CodeKey, CodeStore, MemoryCodes, RedisAddress, RedisCodes};
 use crate::config::Config;
 use crate::db::Db;
 use crate::http::error::ApiError;
+use crate::secret_key::Keys;
 use crate::settings::SettingsCache;
+use crate::sms::channel::{Channels, Parts};
 use crate::web_hooks::WebHooks;
 use anyhow::Context;
 use base64::Engine;
@@ -36,12 +38,16 @@ pub struct AppState {
     pub clock: Arc<dyn Clock>,
     /// Where random numbers come from.
     pub random: Arc<dyn RandomSource>,
+    /// Derived from the server's secret key.
+    pub(crate) keys: Keys,
     /// The venue's zone.
     pub zone: TimeZone,
     /// Settings that were read lately.
     pub(crate) settings: SettingsCache,
     /// Who is told of redemptions.
     pub(crate) web_hooks: WebHooks,
+    /// Who carries SMS codes.
+    pub(crate) channels: Channels,
     /// Work that goes on when its caller has gone; shut-down waits for it.
     pub tasks: TaskTracker,
     /// Places for order files that are read at the same time.
@@ -64,15 +70,26 @@ impl AppState {
         if config.database.migrate {
             db.migrate().await?;
         }
+        let keys = Keys::open(&config, &*random)?;
         let codes = open_codes(&config, &clock)?;
         let web_hooks = WebHooks::new(&config.web_hooks);
+        let parts = Parts {
+            db: db.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            codes: codes.clone(),
+            prefix: config.code_store.prefix.clone(),
+        };
+        let channels = Channels::new(&config.sms, config.demo, parts)?;
         Ok(Arc::new(Self {
             config,
             web_hooks,
+            channels,
             db,
             codes,
             clock,
             random,
+            keys,
             zone,
             settings: SettingsCache::default(),
             tasks: TaskTracker::new(),

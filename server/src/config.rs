@@ -1,5 +1,9 @@
 //! Settings: a TOML file, and over it the environment (`GUIDEPOST_` and the path, `__` for a dot, lists as JSON).
 
+mod sms;
+
+pub use sms::{ChannelConfig, ChannelKind, Param, SCENES, SceneConfig, SmsConfig};
+
 use crate::codes::RedisAddress;
 use crate::web_hooks;
 use serde::Deserialize;
@@ -34,11 +38,15 @@ pub struct Config {
     pub trusted_proxies: Vec<Network>,
     /// Who is told of redemptions.
     pub web_hooks: Vec<WebHookConfig>,
+    /// Accounts.
+    pub accounts: AccountsConfig,
+    /// 32 secret bytes, mode 0600; made by itself beside a SQLite file, required with MySQL.
+    pub secret_key_file: Option<PathBuf>,
+    /// SMS codes and their channels.
+    pub sms: SmsConfig,
 
     // Settings of the contract that this version does not act on yet; `Config::notes` says so at start.
-    pub(crate) secret_key_file: Option<toml::Value>,
     tls: Option<toml::Value>,
-    sms: Option<toml::Value>,
     devices: Option<toml::Value>,
 
     /// Makes guides, today's tasks and paid orders in an empty database; `serve --demo` sets it.
@@ -130,7 +138,56 @@ pub struct VerifyCodeConfig {
 pub struct LimitsConfig {
     /// Limits of redemption.
     pub consume: ConsumeLimits,
-    sms: Option<toml::Value>,
+    /// Limits of SMS codes.
+    pub sms: SmsLimits,
+}
+
+/// `[limits.sms]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SmsLimits {
+    /// Sends an address has in an hour.
+    pub ip: u32,
+    /// Sends from an address in an hour that go without a captcha.
+    pub captcha_after: u32,
+    /// The same from a browser or device in 24 hours.
+    pub captcha_device: u32,
+    /// The same to a number in an hour.
+    pub captcha_number: u32,
+    /// The venue's own networks: its Wi-Fi, its kiosks.
+    pub venue_networks: Vec<Network>,
+    /// Sends an address of these has in an hour.
+    pub venue: u32,
+    /// Wrong SMS codes an address has in 10 min.
+    pub wrong: u32,
+}
+
+impl Default for SmsLimits {
+    fn default() -> Self {
+        Self {
+            ip: 30,
+            captcha_after: 5,
+            captcha_device: 8,
+            captcha_number: 3,
+            venue_networks: Vec::new(),
+            venue: 600,
+            wrong: 30,
+        }
+    }
+}
+
+/// `[accounts]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AccountsConfig {
+    /// Whether a right code for an unknown number makes a visitor's account.
+    pub auto_register: bool,
+}
+
+impl Default for AccountsConfig {
+    fn default() -> Self {
+        Self { auto_register: true }
+    }
 }
 
 /// `[limits.consume]`; none has a hidden bound.
@@ -276,9 +333,10 @@ impl Default for Config {
             alerts: AlertsConfig::default(),
             trusted_proxies: Vec::new(),
             web_hooks: Vec::new(),
+            accounts: AccountsConfig::default(),
+            sms: SmsConfig::default(),
             secret_key_file: None,
             tls: None,
-            sms: None,
             devices: None,
             demo: false,
             demo_folder: None,
@@ -347,6 +405,7 @@ const TOP_LEVEL: &[&str] = &[
     "tls",
     "limits",
     "sms",
+    "accounts",
     "alerts",
     "devices",
 ];
@@ -476,6 +535,7 @@ impl Config {
         {
             return Err(ConfigError::key("public_url", "must begin with http:// or https://"));
         }
+        self.sms.check()?;
         self.check_web_hooks()
     }
 
@@ -510,12 +570,7 @@ impl Config {
 
     /// What the operator should know of these settings, a sentence each.
     pub fn notes(&self) -> Vec<String> {
-        let later = [
-            ("secret_key_file", &self.secret_key_file),
-            ("limits.sms", &self.limits.sms),
-            ("sms", &self.sms),
-            ("devices", &self.devices),
-        ];
+        let later = [("devices", &self.devices)];
         later
             .iter()
             .filter(|(_, value)| value.is_some())
@@ -574,7 +629,7 @@ mod tests {
         let text = include_str!("../guidepost.example.toml");
         let config = load(text, &[]).unwrap();
         assert_eq!(config.verify_code.ttl, 60);
-        assert!(config.notes().iter().any(|n| n.contains("`sms`")));
+        assert_eq!((config.limits.sms.wrong, config.sms.scene("login").hourly, config.notes().len()), (30, 5, 0));
     }
 
     #[test]
@@ -619,6 +674,29 @@ mod tests {
             ("[[web_hooks]]\nname = \"a\"\nurl = \"https://10.0.0.1/\"", "allow_private"),
             ("[[web_hooks]]\nname = \"a\"\nurl = \"https://example.org\"\nsecret = \"short\"", "`web_hooks[0].secret`"),
             ("[[web_hooks]]\nevents = [\"order.paid\"]", "web_hooks[0].events"),
+            ("[sms]\nallowed_prefixes = []", "`sms.allowed_prefixes`"),
+            ("[sms]\nallowed_prefixes = [\"86\"]", "`sms.allowed_prefixes`"),
+            ("[sms]\ndaily_cap = -1", "`sms.daily_cap`"),
+            ("[sms.scenes.login]\nttl = 0", "`sms.scenes.login.ttl`"),
+            ("[sms.scenes.login]\nlock = 0", "`sms.scenes.login.lock`"),
+            ("[sms.scenes.login]\nlife = 1", "sms.scenes.login"),
+            ("[sms.scenes.\"a:b\"]", "`sms.scenes.a:b`"),
+            ("[[sms.channels]]\nkind = \"http\"", "name"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"pigeon\"", "`sms.channels[0].kind`"),
+            ("[[sms.channels]]\nname = \"a b\"\nkind = \"log\"", "`sms.channels[0].name`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"http\"", "`sms.channels[0].url`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nurl = \"http://h\"", "`sms.channels[0].url`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nrate = 0", "`sms.channels[0].rate`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nvoice = true", "`sms.channels[0].voice`"),
+            (
+                "[[sms.channels]]\nname = \"a\"\nkind = \"http\"\nurl = \"http://h\"\nsecret = \"short\"",
+                "`sms.channels[0].secret`",
+            ),
+            (
+                "[[sms.channels]]\nname = \"a\"\nkind = \"http\"\nurl = \"http://h\"\ntemplates = { logni = \"x\" }",
+                "`sms.channels[0].templates.logni`",
+            ),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"aliyun\"\nkey_id = \"k\"", "`sms.channels[0].secret`"),
         ] {
             let error = load(text, &[]).unwrap_err();
             assert!(error.contains(key), "{text:?}: {error}");
@@ -638,6 +716,41 @@ mod tests {
         assert_eq!((config.web_hooks[0].tenant, config.web_hooks[0].events.len()), (1, 2));
         let printed = format!("{config:?}");
         assert!(!printed.contains("hunter2") && !printed.contains("x7Qz"), "{printed}");
+    }
+
+    #[test]
+    fn a_provider_without_a_template_for_a_scene_is_refused_at_start() {
+        let channel = |kind: &str, templates: &str| {
+            let keys = "\"key_id\": \"k\", \"secret\": \"hunter2\", \"sign_name\": \"s\"";
+            let app = if kind == "tencent" { ", \"sdk_app_id\": \"1\"" } else { "" };
+            let channels =
+                format!("[{{\"name\": \"a\", \"kind\": \"{kind}\", {keys}{app}, \"templates\": {{{templates}}}}}]");
+            load("[sms.scenes.parking]", &[("GUIDEPOST_SMS__CHANNELS", channels.as_str())])
+        };
+        let all = |id: &str, last: &str| {
+            SCENES.iter().map(|scene| format!("\"{scene}\": \"{id}\", ")).collect::<String>()
+                + &format!("\"parking\": \"{last}\"")
+        };
+        for (kind, templates, key) in [
+            ("aliyun", "", "`sms.channels[0].templates.login`"),
+            ("aliyun", &all("SMS_1", "1110"), "`sms.channels[0].templates.parking`"),
+            ("tencent", &all("1110", "SMS_1"), "`sms.channels[0].templates.parking`"),
+        ] {
+            let error = channel(kind, templates).unwrap_err();
+            assert!(error.contains(key) && !error.contains("hunter2"), "{error}");
+        }
+        let config = channel("aliyun", &all("SMS_1", "SMS_2")).unwrap();
+        assert_eq!(config.sms.channels[0].template("parking"), Some("SMS_2"));
+        assert!(!format!("{config:?}").contains("hunter2"));
+        channel("tencent", &all("1110", "1111")).unwrap();
+    }
+
+    #[test]
+    fn a_scene_keeps_the_defaults_of_what_is_not_set() {
+        let config = load("[sms.scenes.login]\nttl = 120", &[("GUIDEPOST_SMS__SCENES__CONFIRM__DAILY", "3")]).unwrap();
+        assert_eq!(config.sms.scene("login"), SceneConfig { ttl: 120, ..SceneConfig::default() });
+        assert_eq!(config.sms.scene("confirm"), SceneConfig { daily: 3, ..SceneConfig::default() });
+        assert_eq!(config.sms.scene("register"), SceneConfig::default());
     }
 
     #[test]

@@ -16,7 +16,10 @@ mod export;
 mod http;
 pub mod ops;
 mod redemption;
+mod secret_key;
 mod settings;
+mod signature;
+mod sms;
 mod text;
 mod web_hooks;
 
@@ -112,6 +115,9 @@ pub async fn start_with(
             })
             .into_future(),
     );
+    let channels = app.clone();
+    // Beside serving: a provider that is away must hold up no start.
+    tokio::spawn(async move { channels.channels.check_templates().await });
     tracing::info!(%address, "listening");
     Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, sending: Some(sending), _lock: lock })
 }

@@ -1,8 +1,9 @@
 //! Settings that change while the server runs: a tenant's own values over those of file and environment.
 
 use crate::app::AppState;
+use crate::codes::sms::SceneRule;
 use crate::codes::{Life, LockRule};
-use crate::config::{Config, MAX_GRACE};
+use crate::config::{Config, MAX_GRACE, SCENES, SceneConfig};
 use crate::db::{Db, DbError};
 use serde_json::Value;
 use sqlx::Row;
@@ -17,7 +18,7 @@ const MAX_AGE: Duration = Duration::from_secs(2);
 /// How long wrong codes lock an order.
 const ORDER_LOCK: Duration = Duration::from_secs(600);
 
-/// The rules of redemption in a tenant, as of now.
+/// A tenant's rules as of now.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
     pub(crate) ttl: u32,
@@ -29,10 +30,72 @@ pub(crate) struct Rules {
     pub(crate) freeze: u32,
     pub(crate) count_all: bool,
     pub(crate) consume_failures: u32,
+    pub(crate) auto_register: bool,
+    pub(crate) sms: SmsRules,
 }
 
-/// Every setting that can be changed, by its name in the settings file.
-pub(crate) const NAMES: [&str; 9] = [
+/// The rules of SMS codes in a tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct SmsRules {
+    /// Sends an address has in an hour; one of the venue's own.
+    pub(crate) ip: u32,
+    pub(crate) venue: u32,
+    pub(crate) captcha_after: u32,
+    pub(crate) captcha_device: u32,
+    pub(crate) captcha_number: u32,
+    pub(crate) wrong: u32,
+    pub(crate) daily_cap: u32,
+    scenes: BTreeMap<String, SceneConfig>,
+}
+
+impl SmsRules {
+    fn of(config: &Config) -> Self {
+        let limits = &config.limits.sms;
+        let scenes = SCENES.into_iter().chain(config.sms.scenes.keys().map(String::as_str));
+        Self {
+            ip: limits.ip,
+            venue: limits.venue,
+            captcha_after: limits.captcha_after,
+            captcha_device: limits.captcha_device,
+            captcha_number: limits.captcha_number,
+            wrong: limits.wrong,
+            daily_cap: config.sms.daily_cap,
+            scenes: scenes.map(|name| (name.to_owned(), config.sms.scene(name))).collect(),
+        }
+    }
+
+    /// What a scene goes by; `None` where there is no such scene.
+    pub(crate) fn scene(&self, name: &str) -> Option<SceneRule> {
+        let scene = self.scenes.get(name)?;
+        let seconds = |n: u32| Duration::from_secs(n.into());
+        Some(SceneRule {
+            ttl: seconds(scene.ttl),
+            cool_down: seconds(scene.cooldown),
+            hourly: scene.hourly,
+            daily: scene.daily,
+            max_fail: scene.max_fail,
+            lock: seconds(scene.lock),
+        })
+    }
+
+    /// Where the value of `sms.scenes.NAME.field` stands, and its smallest value.
+    fn scene_place(&mut self, name: &str) -> Option<(&mut u32, u32)> {
+        let (scene, field) = name.strip_prefix("sms.scenes.")?.split_once('.')?;
+        let scene = self.scenes.get_mut(scene)?;
+        Some(match field {
+            "ttl" => (&mut scene.ttl, 1),
+            "cooldown" => (&mut scene.cooldown, 0),
+            "hourly" => (&mut scene.hourly, 0),
+            "daily" => (&mut scene.daily, 0),
+            "max_fail" => (&mut scene.max_fail, 0),
+            "lock" => (&mut scene.lock, 1),
+            _ => return None,
+        })
+    }
+}
+
+/// Every setting of these that can be changed, by its name in the settings file; those of scenes come besides.
+const NAMES: [&str; 17] = [
     "verify_code.ttl",
     "verify_code.grace",
     "limits.consume.operator",
@@ -41,8 +104,18 @@ pub(crate) const NAMES: [&str; 9] = [
     "limits.consume.by_code",
     "limits.consume.freeze",
     "limits.consume.count_all",
+    "limits.sms.ip",
+    "limits.sms.venue",
+    "limits.sms.captcha_after",
+    "limits.sms.captcha_device",
+    "limits.sms.captcha_number",
+    "limits.sms.wrong",
     "alerts.consume_failures",
+    "accounts.auto_register",
+    "sms.daily_cap",
 ];
+
+const SCENE_FIELDS: [&str; 6] = ["ttl", "cooldown", "hourly", "daily", "max_fail", "lock"];
 
 impl Rules {
     fn of(config: &Config) -> Self {
@@ -57,43 +130,54 @@ impl Rules {
             freeze: limits.freeze,
             count_all: limits.count_all,
             consume_failures: config.alerts.consume_failures,
+            auto_register: config.accounts.auto_register,
+            sms: SmsRules::of(config),
         }
     }
 
-    /// The value of a setting.
-    pub(crate) fn get(&self, name: &str) -> Option<Value> {
-        Some(match name {
-            "verify_code.ttl" => self.ttl.into(),
-            "verify_code.grace" => self.grace.into(),
-            "limits.consume.operator" => self.operator.into(),
-            "limits.consume.ip" => self.ip.into(),
-            "limits.consume.order" => self.order.into(),
-            "limits.consume.by_code" => self.by_code.into(),
-            "limits.consume.freeze" => self.freeze.into(),
-            "limits.consume.count_all" => self.count_all.into(),
-            "alerts.consume_failures" => self.consume_failures.into(),
-            _ => return None,
-        })
+    /// Every setting that can be changed, by its name, with its value.
+    pub(crate) fn all(&self) -> BTreeMap<String, Value> {
+        let mut rules = self.clone();
+        let scenes = self.sms.scenes.keys();
+        let of_scenes = scenes.flat_map(|scene| SCENE_FIELDS.map(|field| format!("sms.scenes.{scene}.{field}")));
+        let names = NAMES.map(str::to_owned).into_iter().chain(of_scenes);
+        names.filter_map(|name| rules.place(&name).map(|place| place.value()).map(|value| (name, value))).collect()
     }
 
     /// Sets a setting; `false` where there is none of that name or the value does not fit.
     pub(crate) fn set(&mut self, name: &str, value: &Value) -> bool {
-        let number = || value.as_u64().and_then(|n| u32::try_from(n).ok());
-        let place = match name {
-            "limits.consume.count_all" => {
-                return value.as_bool().map(|all| self.count_all = all).is_some();
-            }
-            "verify_code.ttl" if number().is_some_and(|n| n >= 1) => &mut self.ttl,
-            "verify_code.grace" if number().is_some_and(|n| n <= MAX_GRACE) => &mut self.grace,
-            "limits.consume.operator" => &mut self.operator,
-            "limits.consume.ip" => &mut self.ip,
-            "limits.consume.order" => &mut self.order,
-            "limits.consume.by_code" => &mut self.by_code,
-            "limits.consume.freeze" => &mut self.freeze,
-            "alerts.consume_failures" => &mut self.consume_failures,
+        match (self.place(name), value.as_bool(), value.as_u64().and_then(|n| u32::try_from(n).ok())) {
+            (Some(Place::Truth(place)), Some(truth), _) => *place = truth,
+            (Some(Place::Number(place, least, most)), _, Some(n)) if (least..=most).contains(&n) => *place = n,
             _ => return false,
-        };
-        number().map(|n| *place = n).is_some()
+        }
+        true
+    }
+
+    /// Where a setting's value stands.
+    fn place(&mut self, name: &str) -> Option<Place<'_>> {
+        let any = |place| Some(Place::Number(place, 0, u32::MAX));
+        let sms = &mut self.sms;
+        match name {
+            "limits.consume.count_all" => Some(Place::Truth(&mut self.count_all)),
+            "accounts.auto_register" => Some(Place::Truth(&mut self.auto_register)),
+            "verify_code.ttl" => Some(Place::Number(&mut self.ttl, 1, u32::MAX)),
+            "verify_code.grace" => Some(Place::Number(&mut self.grace, 0, MAX_GRACE)),
+            "limits.consume.operator" => any(&mut self.operator),
+            "limits.consume.ip" => any(&mut self.ip),
+            "limits.consume.order" => any(&mut self.order),
+            "limits.consume.by_code" => any(&mut self.by_code),
+            "limits.consume.freeze" => any(&mut self.freeze),
+            "limits.sms.ip" => any(&mut sms.ip),
+            "limits.sms.venue" => any(&mut sms.venue),
+            "limits.sms.captcha_after" => any(&mut sms.captcha_after),
+            "limits.sms.captcha_device" => any(&mut sms.captcha_device),
+            "limits.sms.captcha_number" => any(&mut sms.captcha_number),
+            "limits.sms.wrong" => any(&mut sms.wrong),
+            "alerts.consume_failures" => any(&mut self.consume_failures),
+            "sms.daily_cap" => any(&mut sms.daily_cap),
+            name => sms.scene_place(name).map(|(place, least)| Place::Number(place, least, u32::MAX)),
+        }
     }
 
     /// How long a new code lives.
@@ -104,6 +188,21 @@ impl Rules {
     /// What locks an order.
     pub(crate) fn lock(&self) -> LockRule {
         LockRule { max: self.order, lock: ORDER_LOCK }
+    }
+}
+
+/// The value of a setting: a truth, or a number with the least and the most that it may be.
+enum Place<'a> {
+    Truth(&'a mut bool),
+    Number(&'a mut u32, u32, u32),
+}
+
+impl Place<'_> {
+    fn value(&self) -> Value {
+        match self {
+            Self::Truth(truth) => (**truth).into(),
+            Self::Number(number, ..) => (**number).into(),
+        }
     }
 }
 

@@ -47,6 +47,10 @@ macro_rules! texts {
 }
 
 texts! {
+    /// The subject of a mail with a code.
+    CodeMailSubject: "验证码", "Your code";
+    /// A mail with a code; `{code}` and `{ttl}` (minutes) are put in.
+    CodeMail: "您的验证码是 {code}，{ttl} 分钟内有效。请勿告诉任何人。", "Your code is {code}. It is good for {ttl} minutes. Tell it to nobody.";
     /// 1400 without a better text.
     BadRequest: "请求有误，请检查后重试", "The request is not right. Check it and try again.";
     /// 1400: a field is missing, ill-typed or out of range.
@@ -115,8 +119,50 @@ texts! {
     CodeAmbiguous: "有多个订单使用此核销码，请选择订单", "More than one order has this code. Pick the order.";
     /// 2007.
     Frozen: "账号已被冻结，请联系管理员", "Your account is frozen. Ask an admin.";
-    /// 1503: compensation and reversal.
-    NoConfirmation: "此操作需要短信确认，短信功能尚未启用", "This needs a confirmation by SMS, which is not set up yet.";
+    /// 1400: an empty SMS code.
+    SmsCodeEmpty: "验证码不能为空", "Enter the code from the message.";
+    /// 1400: an ill-formed SMS code.
+    SmsCodeIllFormed: "验证码必须是 6 位数字", "The code from the message is six digits.";
+    /// 1400: a mailbox.
+    EmailIllFormed: "邮箱地址不正确", "That is no e-mail address.";
+    /// 1400: nobody speaks codes here.
+    NoVoice: "暂不支持语音验证码，请使用短信", "Codes are not spoken here. Ask for a message.";
+    /// 1400: a password.
+    PasswordIllFormed: "密码须为 8 个字符以上", "A password has 8 characters or more.";
+    /// 1403: confirmation.
+    NoMobile: "您的账号没有登记手机号，请联系其他管理员", "Your account has no mobile number. Ask another admin.";
+    /// 1403: a right code for a number without an account.
+    NoAccount: "该手机号尚未登记，请联系工作人员", "This number is not known here. Ask the staff.";
+    /// 1403: `confirm`.
+    ConfirmOwnNumber: "确认用的验证码只能发送到您自己的手机号", "A code of this kind goes to your own number alone.";
+    /// 1403: passwords of admins.
+    AdminPassword: "管理员密码不能这样修改，请联系其他管理员或使用命令行", "An admin's password is not changed here. Ask another admin, or use the command line.";
+    /// 1409: change of number.
+    MobileTaken: "该手机号已被其他账号使用", "Another account has this number.";
+    /// 1429: wrong passwords.
+    PasswordTries: "密码错误次数过多，请稍后再试", "Too many wrong passwords. Try again later.";
+    /// 1429: a tenant's sends of a day.
+    SmsDailyCap: "今日验证码发送总量已达上限，请联系工作人员", "No more codes can be sent today. Ask the staff.";
+    /// 2004 for SMS codes.
+    SmsCodesAway: "验证码服务暂不可用，请稍后重试", "Codes cannot be sent or checked right now. Try again later.";
+    /// 4002, as the design has it.
+    SmsTooFrequent: "发送过于频繁请稍后再试", "You have just asked for a code. Try again later.";
+    /// 4003, as the design has it, and that failed sends count.
+    SmsDailyLimit: "今日发送次数已达上限（发送失败也计入今日次数）", "This number has had all its codes of today. Those that could not be sent count as well.";
+    /// 4004, as the design has it.
+    SmsCodeWrong: "验证码不正确", "The code is not right.";
+    /// 4005, as the design has it.
+    SmsCodeExpired: "验证码已过期请重新获取", "The code has run out. Ask for a new one.";
+    /// 4006, as the design has it.
+    SmsCodeLocked: "错误次数过多请稍后再试", "Too many wrong codes. Try again later.";
+    /// 4007.
+    SmsNeedCaptcha: "请先完成人机验证，再获取验证码", "First show that you are no robot, then ask for the code again.";
+    /// 4008.
+    SmsSendFailed: "验证码发送失败，请重试。本次尝试已计入今日次数", "The code could not be sent. Try again. This attempt counts for today.";
+    /// 4009.
+    SmsIpLimit: "您所在网络获取验证码过于频繁，请稍后再试", "Too many codes were asked for from your network. Try again later.";
+    /// 4010.
+    SmsSceneInvalid: "不支持的验证码场景", "There is no such scene for codes.";
     /// 1429: rotation.
     RotatedJustNow: "核销码刚刚更换过，请稍后再试", "The code was changed a moment ago. Try again later.";
     /// 1400: rotation without confirmation.

@@ -1,7 +1,7 @@
 //! The audit as an admin reads it; compensation and reversal, which wait for SMS.
 
 use crate::every_store;
-use api_tests::{Order, START, Stores, Venue};
+use api_tests::{START, Stores, Venue};
 use rstest::rstest;
 use rstest_reuse::apply;
 use serde_json::{Value, json};
@@ -52,21 +52,4 @@ async fn the_audit_comes_as_a_file_for_spreadsheets(stores: Stores) {
     assert!(file.text.starts_with('\u{feff}') && lines[0].starts_with("id,orderNo,result"), "{}", file.text);
     assert!(lines[1].ends_with(",2026-08-01 09:00:00"), "{}", lines[1]);
     assert!(lines[1].contains("\"'=HYPERLINK(\"\"x\"\")\""), "{}", lines[1]);
-}
-
-#[apply(every_store)]
-async fn without_a_confirmation_by_sms_nothing_is_compensated_or_reversed(stores: Stores) {
-    let venue = Venue::open(stores).await;
-    venue.put_order("BK1", &Order::paid()).await;
-    venue.put_order("BK2", &Order::paid().with("status", "consumed")).await;
-    let admin = venue.admin().await;
-    let body = json!({"reason": "手机摔坏了", "code": "048392"});
-    for (path, order_no, status) in [("compensate", "BK1", "paid"), ("reverse", "BK2", "consumed")] {
-        let path = format!("/admin-api/team/booking-order/{order_no}/{path}");
-        admin.post(&path, &body).await.refused(503, 1503);
-        assert_eq!(venue.status(order_no).await, status);
-        admin.post(&path, &json!({"reason": "", "code": "048392"})).await.refused(400, 1400);
-        admin.post(&path, &json!({"reason": "x", "code": "48392"})).await.refused(400, 1400);
-        venue.guide().await.post(&path, &body).await.refused(403, 1403);
-    }
 }

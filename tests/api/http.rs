@@ -137,3 +137,15 @@ impl Caller {
         Answer::to(request.header("accept-language", "en")).await
     }
 }
+
+impl Caller {
+    /// Asks for a code.
+    pub async fn send_sms(&self, mobile: &str, scene: &str) -> Answer {
+        self.post("/api/sms/send", &json!({"mobile": mobile, "scene": scene})).await
+    }
+
+    /// Logs in by a code.
+    pub async fn sms_login(&self, mobile: &str, code: &str) -> Answer {
+        self.post("/api/auth/sms-login", &json!({"mobile": mobile, "code": code})).await
+    }
+}

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that cannot go on has failed")]
 
 mod chance;
+pub mod gateway;
 mod http;
 mod process;
 pub mod receiver;
@@ -9,6 +10,7 @@ pub mod stores;
 mod venue;
 
 pub use chance::{FixedClock, ScriptedRandom};
+pub use gateway::Gateway;
 pub use http::{Answer, Caller, XLSX};
 pub use process::ServerProcess;
 pub use stores::Stores;

@@ -3,7 +3,8 @@
 
 use api_tests::receiver::{Receiver, SECRET};
 use api_tests::stores::shared_mariadb;
-use api_tests::{Order, Stores, Venue};
+use api_tests::{Gateway, Order, Stores, Venue};
+use guidepost_server::config::SceneConfig;
 use serde_json::json;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -34,27 +35,44 @@ impl<'a> MakeWriter<'a> for Captured {
 /// Numbers that cannot be mistaken for times, ids or ports.
 const CODES: [u32; 3] = [918_273, 645_546, 837_738];
 
+/// The same, for SMS codes; the second is drawn for a send that the cool-down refuses.
+const SMS_CODES: [u32; 6] = [739_164, 264_819, 582_937, 691_473, 847_296, 375_928];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_is_logged_or_written() {
     let captured = Captured::default();
     tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(captured.clone()).init();
 
-    let mut secrets: Vec<String> = CODES.iter().map(u32::to_string).collect();
+    let mut secrets: Vec<String> = CODES.iter().chain(&SMS_CODES).map(u32::to_string).collect();
     secrets.extend([SECRET, "u9Xk27Qm"].map(str::to_owned));
     secrets.extend(["13800000001", "13900000001", "wr0ng-passw0rd"].map(str::to_owned));
+    secrets.extend(["13600000001", "13700000001", "n3w-passw0rd"].map(str::to_owned));
     let mut written = String::new();
     for stores in [Stores::SqliteMemory, Stores::SqliteRedis, Stores::MariadbRedis] {
         let receiver = Receiver::open().await;
         let mut hook = receiver.config("booking");
         hook.url = Secret::new(format!("{}?key=u9Xk27Qm", hook.url.expose()));
-        let venue = Venue::open_with(stores, |config| config.web_hooks = vec![hook]).await;
+        let gateway = Gateway::open().await;
+        let venue = Venue::open_with(stores, |config| {
+            config.web_hooks = vec![hook];
+            gateway.set(config);
+            config.sms.scenes.insert("shop".to_owned(), SceneConfig::default());
+        })
+        .await;
         secrets.extend(a_day(&venue).await);
+        by_sms(&venue, &gateway).await;
         until_told(&receiver).await;
         written += &database_of(&venue, stores);
     }
 
     let log = String::from_utf8_lossy(&captured.0.lock().unwrap()).into_owned();
-    assert!(log.contains("TRACE") && log.contains("redeemed") && log.contains("refused"), "the log was not captured");
+    assert!(
+        log.contains("TRACE")
+            && log.contains("redeemed")
+            && log.contains("refused")
+            && log.contains("a wrong SMS code"),
+        "the log was not captured"
+    );
     let found = |text: &str, secret: &str| text.contains(secret).then(|| text.find(secret).unwrap_or_default());
     for secret in &secrets {
         if let Some(at) = found(&log, secret) {
@@ -106,6 +124,35 @@ async fn a_day(venue: &Venue) -> [String; 5] {
         value.trim_start_matches("Bearer ").to_owned()
     };
     [token(&visitor), token(&guide), token(&admin), token(venue.machine()), link]
+}
+
+/// What happens by SMS, each outcome of it.
+async fn by_sms(venue: &Venue, gateway: &Gateway) {
+    let nobody = venue.nobody();
+    venue.random.next(SMS_CODES);
+    nobody.send_sms("13700000001", "login").await.ok();
+    nobody.send_sms("13700000001", "login").await.refused(429, 4002);
+    nobody.sms_login("13700000001", "582937").await.refused(422, 4004);
+    nobody.sms_login("13700000001", "739164 1").await.refused(400, 1400);
+    nobody.sms_login("13700000001", "739164").await.ok();
+    nobody.sms_login("13700000001", "739164").await.refused(422, 4005);
+    gateway.answer([401]);
+    nobody.send_sms("13600000001", "register").await.refused(502, 4008);
+    gateway.answer([500]);
+    nobody.send_sms("13600000001", "reset_password").await.ok();
+    let reset = json!({"mobile": "13600000001", "code": "691473", "newPassword": "n3w-passw0rd"});
+    nobody.post("/api/auth/reset-password", &reset).await.refused(403, 1403);
+    let send = json!({"mobile": "13600000001", "scene": "shop"});
+    venue.machine().post("/open-api/sms/send", &send).await.ok();
+    let verify = json!({"mobile": "13600000001", "scene": "shop", "code": "847296"});
+    venue.machine().post("/open-api/sms/verify", &verify).await.ok();
+    let guide = venue.guide().await;
+    guide.post("/api/sms/send", &json!({"scene": "confirm"})).await.ok();
+    let change = json!({"mobile": "13600000001", "code": "739164", "oldCode": "375928"});
+    guide.post("/api/auth/change-mobile", &change).await.refused(422, 4005);
+    nobody.post("/api/captcha", &json!({"mobile": "13600000001", "scene": "login"})).await.ok();
+    guide.post("/api/auth/password", &json!({"newPassword": "n3w-passw0rd"})).await.ok();
+    nobody.post("/api/auth/login", &json!({"username": "13900000001", "password": "n3w-passw0rd"})).await.ok();
 }
 
 /// Two orders are redeemed in a day.

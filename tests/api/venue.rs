@@ -8,6 +8,8 @@ use guidepost_server::config::{CodeStoreConfig, DatabaseUrl, WebHookConfig};
 use guidepost_server::{Config, Running, start_with};
 use serde_json::{Value, json};
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Row, Transaction};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -41,6 +43,16 @@ async fn make_database(name: &str) -> DatabaseUrl {
     let mut connection = AnyConnection::connect(&format!("{server}/mysql")).await.unwrap();
     sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut connection).await.unwrap();
     DatabaseUrl::new(format!("{server}/{name}"))
+}
+
+/// The secret key of a venue's servers, made where there is none.
+fn secret_key_in(folder: &Path) -> PathBuf {
+    let file = folder.join("secret.key");
+    if !file.exists() {
+        std::fs::write(&file, [7; 32]).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    file
 }
 
 /// Makes everything under a pattern older: what would have run out by then is gone.
@@ -111,6 +123,9 @@ impl Venue {
             config.database.url = make_database(&name).await;
         }
         change(&mut config);
+        if config.database.url.is_mysql() && config.secret_key_file.is_none() {
+            config.secret_key_file = Some(secret_key_in(folder.path()));
+        }
         let (database, codes) = (config.database.url.clone(), config.code_store.clone());
         let web_hooks = config.web_hooks.clone();
         let clock = Arc::new(FixedClock::at(now));
@@ -134,6 +149,7 @@ impl Venue {
         config.database.url = self.database.clone();
         config.code_store = self.codes.clone();
         config.web_hooks = self.web_hooks.clone();
+        config.secret_key_file = config.database.url.is_mysql().then(|| secret_key_in(self.folder.path()));
         config
     }
 
@@ -159,6 +175,7 @@ impl Venue {
             ("CODE_STORE__URL", self.codes.url.expose().to_owned()),
             ("CODE_STORE__PREFIX", self.codes.prefix.clone()),
             ("CODE_STORE__TIMEOUT_MS", self.codes.timeout_ms.to_string()),
+            ("SECRET_KEY_FILE", secret_key_in(self.folder.path()).display().to_string()),
         ];
         ServerProcess::start(&[&stores, settings].concat())
     }
@@ -181,6 +198,7 @@ impl Venue {
         let mut config = Config::demo_in(self.folder.path());
         config.demo = false;
         config.database.url = DatabaseUrl::new(format!("{server}/{name}"));
+        config.secret_key_file = Some(secret_key_in(self.folder.path()));
         config.code_store = self.codes.clone();
         start_with(config, self.clock.clone(), Arc::new(ScriptedRandom::default())).await.unwrap()
     }

@@ -2,17 +2,21 @@
 
 use super::{session, store};
 use crate::app::App;
+use crate::codes::{AttemptId, Place, WindowKey};
 use crate::http::error::ApiError;
 use crate::http::extract::Body;
 use crate::http::session::{NamedTenant, WebClient};
+use crate::redemption::give_back_later;
+use crate::sms::verify::away;
 use crate::text::Text;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 use axum::extract::State;
 use axum::response::Response;
 use std::sync::LazyLock;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use wire::api::{LoginRequest, SignedIn};
-use wire::{Envelope, Secret};
+use wire::{Envelope, ErrorCode, Secret};
 
 /// Shorter passwords are refused.
 pub(crate) const MIN_CHARS: usize = 8;
@@ -43,7 +47,20 @@ pub(crate) fn hash(app: &App, password: &Secret) -> anyhow::Result<String> {
     hash_with_salt(text, &salt)
 }
 
-/// Signs in by user name and password.
+/// The same beside the threads that answer; `None` where it is too short or too long.
+pub(super) async fn hash_for_request(app: &App, password: &Secret) -> Option<String> {
+    let (app, password) = (app.clone(), password.clone());
+    let _permit = HASHERS.acquire().await.ok()?;
+    tokio::task::spawn_blocking(move || hash(&app, &password).ok()).await.ok()?
+}
+
+/// Wrong passwords of an account are counted over this.
+const WRONG_SPAN: Duration = Duration::from_secs(600);
+
+/// So many are answered; then 1429, the right one too.
+const WRONG: u32 = 5;
+
+/// Signs in by user name and password; visitors and guides by their number as the user name, too.
 #[utoipa::path(post, path = "/api/auth/login", tag = "accounts", request_body = LoginRequest,
     responses((status = 200, body = Envelope<SignedIn>)))]
 pub(crate) async fn login(
@@ -53,11 +70,26 @@ pub(crate) async fn login(
     Body(request): Body<LoginRequest>,
 ) -> Result<Response, ApiError> {
     let wrong = || ApiError::unauthenticated(Text::WrongPassword);
-    let known = store::account_by_username(&app.db, tenant, wire::trim(&request.username)).await?;
+    let username = wire::trim(&request.username);
+    let known = store::account_by_username(&app.db, tenant, username).await?;
     let (account, hash) = known.map_or((None, None), |(account, hash)| (Some(account), hash));
+    // By whatever name an account is meant; a name that nobody has is counted as well, or the limit would tell.
+    let whom = match &account {
+        Some(account) => app.keys.digests.hex(&[b"account", &account.id.to_be_bytes()]),
+        None => app.keys.digests.hex(&[b"username", &tenant.0.to_be_bytes(), username.to_lowercase().as_bytes()]),
+    };
+    let window = WindowKey::named(&app.config.code_store.prefix, "auth:password", whom);
+    let attempt = AttemptId::new(uuid::Uuid::new_v4().simple().to_string());
+    // The place is taken before the look, so that no more are looked at at once than there are places.
+    if let Place::Full(wait) = app.codes.take(&window, &attempt, WRONG, WRONG_SPAN).await.map_err(away)? {
+        return Err(ApiError::retry_after(ErrorCode::TooManyRequests, wait).saying(Text::PasswordTries));
+    }
     let checkable = hash.is_some();
     let matches = verify(request.password, hash.unwrap_or_else(|| NOBODY.clone())).await;
     let account = account.filter(|_| checkable && matches).ok_or_else(wrong)?;
+    if app.codes.give_back(&window, &attempt).await.is_err() {
+        app.tasks.spawn(give_back_later(app.clone(), window, attempt));
+    }
 
     let mut tx = app.db.begin().await?;
     let signed_in = session::open(&app, &mut tx, &account).await?;

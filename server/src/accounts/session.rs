@@ -34,6 +34,13 @@ pub(crate) struct Session {
     token_hash: String,
 }
 
+impl Session {
+    /// The hash of its token.
+    pub(crate) fn token_hash(&self) -> &str {
+        &self.token_hash
+    }
+}
+
 /// How long a session lasts at the most, and how long unused (ms); with several roles the shortest.
 fn lives(roles: &[Role]) -> (i64, i64) {
     let one = |role: &Role| match role {

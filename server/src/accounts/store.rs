@@ -162,17 +162,23 @@ pub(crate) async fn use_sign_in_link(tx: &mut Tx, token_hash: &str, now: i64) ->
     Ok(Some(Account::from_row(&row)?))
 }
 
-/// The account with this user name, and its password's hash.
+/// The account with this user name, or with this number, and its password's hash.
 pub(crate) async fn account_by_username(
     db: &Db,
     tenant: TenantId,
     username: &str,
 ) -> Result<Option<(Account, Option<String>)>, DbError> {
+    // What is no number is looked for as one as well: it takes as long.
+    let mobile = Mobile::parse(username).map_or_else(|_| "none".to_owned(), |mobile| mobile.expose().to_owned());
+    // Should somebody's user name be another's number, the user name counts.
     let row = sqlx::query(
         "SELECT id AS account_id, tenant_id, name, is_visitor, is_guide, is_admin, password_hash
-         FROM account WHERE tenant_id = ? AND username = ?",
+         FROM account WHERE tenant_id = ? AND (username = ? OR mobile = ?)
+         ORDER BY CASE WHEN username = ? THEN 0 ELSE 1 END LIMIT 1",
     )
     .bind(tenant.0)
+    .bind(username)
+    .bind(mobile)
     .bind(username)
     .fetch_optional(db.read())
     .await?;
@@ -193,6 +199,79 @@ pub async fn account_by_mobile(db: &Db, tenant: TenantId, mobile: &Mobile) -> Re
     .fetch_optional(db.read())
     .await?;
     Ok(row.as_ref().map(Account::from_row).transpose()?)
+}
+
+/// The account with this number, within a transaction.
+pub(crate) async fn account_in(tx: &mut Tx, tenant: TenantId, mobile: &Mobile) -> Result<Option<Account>, DbError> {
+    let row = sqlx::query(
+        "SELECT id AS account_id, tenant_id, name, is_visitor, is_guide, is_admin FROM account WHERE tenant_id = ? AND mobile = ?",
+    )
+    .bind(tenant.0)
+    .bind(mobile.expose())
+    .fetch_optional(&mut **tx)
+    .await?;
+    Ok(row.as_ref().map(Account::from_row).transpose()?)
+}
+
+/// The number of an account.
+pub(crate) async fn mobile_of(db: &Db, tenant: TenantId, account: i64) -> Result<Option<Mobile>, DbError> {
+    let row = sqlx::query("SELECT mobile FROM account WHERE tenant_id = ? AND id = ?")
+        .bind(tenant.0)
+        .bind(account)
+        .fetch_optional(db.read())
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    let mobile: Option<String> = row.try_get("mobile")?;
+    let unreadable = |_| sqlx::Error::Decode("mobile holds something that is no number".into());
+    Ok(mobile.map(|mobile| Mobile::parse(&mobile)).transpose().map_err(unreadable)?)
+}
+
+/// Gives an account another number; [`DbError::Duplicate`] where another account has it.
+pub(crate) async fn set_mobile(tx: &mut Tx, tenant: TenantId, account: i64, mobile: &Mobile) -> Result<(), DbError> {
+    sqlx::query("UPDATE account SET mobile = ? WHERE tenant_id = ? AND id = ?")
+        .bind(mobile.expose())
+        .bind(tenant.0)
+        .bind(account)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Gives an account another password.
+pub(crate) async fn set_password(tx: &mut Tx, tenant: TenantId, account: i64, hash: &str) -> Result<(), DbError> {
+    sqlx::query("UPDATE account SET password_hash = ? WHERE tenant_id = ? AND id = ?")
+        .bind(hash)
+        .bind(tenant.0)
+        .bind(account)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Ends an account's sessions, but the one with this token's hash.
+pub(crate) async fn end_sessions(
+    tx: &mut Tx,
+    tenant: TenantId,
+    account: i64,
+    but: Option<&str>,
+) -> Result<(), DbError> {
+    sqlx::query("DELETE FROM session WHERE tenant_id = ? AND account_id = ? AND token_hash <> ?")
+        .bind(tenant.0)
+        .bind(account)
+        .bind(but.unwrap_or_default())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// The ids of an account's paid orders.
+pub(crate) async fn paid_orders(tx: &mut Tx, tenant: TenantId, account: i64) -> Result<Vec<i64>, DbError> {
+    let rows = sqlx::query("SELECT id FROM booking_order WHERE tenant_id = ? AND account_id = ? AND status = 'paid'")
+        .bind(tenant.0)
+        .bind(account)
+        .fetch_all(&mut **tx)
+        .await?;
+    Ok(rows.iter().map(|row| row.try_get("id")).collect::<Result<_, sqlx::Error>>()?)
 }
 
 /// Gives the number's account a role, making the account where there is none; its id. A name that is given replaces the old one.

@@ -5,7 +5,7 @@ use crate::db::{DbError, Tx, transact};
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::Body;
 use crate::http::session::Admin;
-use crate::settings::{NAMES, Rules};
+use crate::settings::Rules;
 use crate::text::Text;
 use axum::extract::State;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use wire::api::SettingsMap;
 use wire::{Envelope, TenantId};
 
 fn map(rules: &Rules) -> SettingsMap {
-    SettingsMap(NAMES.iter().filter_map(|name| Some(((*name).to_owned(), rules.get(name)?))).collect())
+    SettingsMap(rules.all())
 }
 
 /// Every setting that can be changed, as it holds now.
@@ -32,10 +32,10 @@ pub(crate) async fn put_settings(
     Admin(session): Admin,
     Body(SettingsMap(changes)): Body<SettingsMap>,
 ) -> ApiResult<SettingsMap> {
+    let known = app.rules(session.tenant).await?.all();
     let mut trial = Rules::clone(&*app.rules(session.tenant).await?);
     for (name, value) in &changes {
-        let known = NAMES.contains(&name.as_str());
-        if !known || !(value.is_null() || trial.set(name, value)) {
+        if !known.contains_key(name) || !(value.is_null() || trial.set(name, value)) {
             return Err(ApiError::bad_field(name, Text::BadSetting));
         }
     }

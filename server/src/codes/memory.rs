@@ -1,5 +1,7 @@
 //! The embedded code store: for one process, gone with it.
 
+mod sms;
+
 use super::{
     AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated,
     Verdict, WindowKey,
@@ -8,9 +10,9 @@ use crate::clock::Clock;
 use async_trait::async_trait;
 use moka::ops::compute::Op;
 use moka::{Expiry, sync::Cache};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wire::VerifyCode;
 
@@ -65,6 +67,9 @@ impl<K, T> Expiry<K, Kept<T>> for Forget {
 pub struct MemoryCodes {
     orders: Cache<CodeKey, Kept<OrderEntry>>,
     windows: Cache<WindowKey, Kept<WindowEntry>>,
+    numbers: Cache<String, Kept<sms::NumberEntry>>,
+    /// When the place after the last one kept is; a row for each channel that has a rate.
+    rows: Mutex<HashMap<String, Duration>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -96,6 +101,8 @@ impl MemoryCodes {
         Self {
             orders: Cache::builder().expire_after(Forget).build(),
             windows: Cache::builder().expire_after(Forget).build(),
+            numbers: Cache::builder().expire_after(Forget).build(),
+            rows: Mutex::default(),
             clock,
         }
     }
@@ -285,6 +292,18 @@ impl CodeStore for MemoryCodes {
 
     async fn release(&self, window: &WindowKey) -> CodesResult<()> {
         self.window(window, |entry, _| *entry = WindowEntry::default())
+    }
+
+    async fn pace(&self, key: &str, every: Duration, most: Duration) -> CodesResult<Option<Duration>> {
+        let now = self.clock.monotonic();
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = rows.entry(key.to_owned()).or_default();
+        let wait = next.saturating_sub(now);
+        if wait > most {
+            return Ok(None);
+        }
+        *next = now + wait + every;
+        Ok(Some(wait))
     }
 
     async fn unfit(&self) -> Option<String> {

@@ -2,6 +2,7 @@
 
 mod memory;
 mod redis;
+pub mod sms;
 
 pub use memory::MemoryCodes;
 pub(crate) use redis::EVICTS;
@@ -127,6 +128,16 @@ impl WindowKey {
         Self(format!("{prefix}team:booking:limit:{tenant}:{what}:{whom}"))
     }
 
+    /// Sends of an address, in all tenants: literally `sms:ip:ADDRESS`.
+    pub fn of_sms_address(prefix: &str, address: impl std::fmt::Display) -> Self {
+        Self(format!("{prefix}sms:ip:{address}"))
+    }
+
+    /// The window `what` of `whom`, literally `what:whom` behind the prefix.
+    pub fn named(prefix: &str, what: &str, whom: impl std::fmt::Display) -> Self {
+        Self(format!("{prefix}{what}:{whom}"))
+    }
+
     /// The literal key.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -140,7 +151,7 @@ impl WindowKey {
 
 /// Every change is one atomic step, safe to run twice; whatever goes wrong is [`CodesAway`].
 #[async_trait]
-pub trait CodeStore: Debug + Send + Sync {
+pub trait CodeStore: sms::SmsCodes {
     /// The code that is alive, or else `candidate`, set with its whole life in the same step.
     async fn get_or_set(&self, key: &CodeKey, candidate: VerifyCode, life: Life) -> CodesResult<LiveCode>;
 
@@ -194,6 +205,10 @@ pub trait CodeStore: Debug + Send + Sync {
 
     /// Forgets a window and its hold.
     async fn release(&self, window: &WindowKey) -> CodesResult<()>;
+
+    /// Keeps a place in a row of places that lie `every` apart, and says how long to wait for it; `None` where that would be
+    /// longer than `most`. Run twice it keeps two: the row is slower for a moment, never faster.
+    async fn pace(&self, key: &str, every: Duration, most: Duration) -> CodesResult<Option<Duration>>;
 
     /// Why this store must not be used, if it answers and is set up wrongly. Says in the log what is merely unwise.
     async fn unfit(&self) -> Option<String>;

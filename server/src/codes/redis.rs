@@ -4,6 +4,8 @@
 //! sends a command again after a lost connection. Every use has one time limit over all that it does, connecting included;
 //! connecting itself has its own and goes on when those who wait for it have given up, or under load it would never end.
 
+mod sms;
+
 use super::{
     AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated,
     Verdict, WindowKey,
@@ -119,6 +121,16 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[3])
 if redis.call('ZCARD', KEYS[1]) < tonumber(ARGV[2]) then return 0 end
 return redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[4]) and 1 or 0";
+
+/// Keeps the next place of a row. The key holds when the place after the last one kept is, in microseconds.
+const PACE: &str = "
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local wait = math.max(tonumber(redis.call('GET', KEYS[1]) or 0) - now, 0)
+if wait > tonumber(ARGV[2]) then return -1 end
+local taken = wait + ARGV[1]
+redis.call('SET', KEYS[1], string.format('%.0f', now + taken), 'PX', math.ceil(taken / 1000))
+return wait";
 
 /// A Redis address; it may hold a password, so `Debug` shows none of it.
 #[derive(Clone)]
@@ -713,6 +725,12 @@ impl CodeStore for RedisCodes {
         let mut command = redis::cmd("DEL");
         command.arg(window.as_str()).arg(window.held());
         self.run(&command).await
+    }
+
+    async fn pace(&self, key: &str, every: Duration, most: Duration) -> CodesResult<Option<Duration>> {
+        let arguments = [every.as_micros().to_string(), most.as_micros().to_string()];
+        let wait: i64 = self.script(PACE, &[key], &[&arguments[0], &arguments[1]]).await?;
+        Ok(u64::try_from(wait).ok().map(Duration::from_micros))
     }
 
     async fn unfit(&self) -> Option<String> {

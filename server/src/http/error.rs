@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::accounts::{Reason, Remaining};
 use wire::api::{BadField, OrderState, RetryAfter};
 use wire::{Envelope, ErrorCode};
 
@@ -86,6 +87,16 @@ impl ApiError {
     /// 1403.
     pub(crate) fn forbidden(text: Text) -> Self {
         Self::new(ErrorCode::Forbidden, text)
+    }
+
+    /// 1403 with a reason that a screen can tell apart.
+    pub(crate) fn forbidden_because(text: Text, reason: &str) -> Self {
+        Self::forbidden(text).with(Reason { reason: reason.to_owned() })
+    }
+
+    /// 4004 with the tries that are left.
+    pub(crate) fn sms_code_wrong(remaining: u32) -> Self {
+        Self::from(ErrorCode::SmsCodeWrong).with(Remaining { remaining })
     }
 
     /// 1409.
@@ -179,6 +190,15 @@ impl From<ErrorCode> for ApiError {
             ErrorCode::OperatorFrozen => Text::Frozen,
             ErrorCode::BadRequest => Text::BadRequest,
             ErrorCode::MobileInvalid => Text::MobileInvalid,
+            ErrorCode::SmsTooFrequent => Text::SmsTooFrequent,
+            ErrorCode::SmsDailyLimit => Text::SmsDailyLimit,
+            ErrorCode::SmsCodeWrong => Text::SmsCodeWrong,
+            ErrorCode::SmsCodeExpired => Text::SmsCodeExpired,
+            ErrorCode::SmsCodeLocked => Text::SmsCodeLocked,
+            ErrorCode::SmsNeedCaptcha => Text::SmsNeedCaptcha,
+            ErrorCode::SmsSendFailed => Text::SmsSendFailed,
+            ErrorCode::SmsIpLimit => Text::SmsIpLimit,
+            ErrorCode::SmsSceneInvalid => Text::SmsSceneInvalid,
             _ => Text::Internal,
         };
         Self::new(code, text)

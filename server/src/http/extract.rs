@@ -12,7 +12,7 @@ use axum::response::IntoResponse;
 use serde::de::DeserializeOwned;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use wire::{ErrorCode, InvalidNumber, Mobile, OrderNo, RequestId, Secret, TaskNo, VerifyCode};
+use wire::{ErrorCode, InvalidNumber, Mobile, OrderNo, RequestId, Secret, SmsCode, TaskNo, VerifyCode};
 
 /// Bodies over this are refused.
 pub(super) const BODY_LIMIT: usize = 64 * 1024;
@@ -177,6 +177,17 @@ pub(crate) fn verify_code(code: &Secret) -> Result<VerifyCode, ApiError> {
             InvalidNumber::IllFormed => Text::CodeIllFormed,
         };
         ApiError::bad_field("verifyCode", text)
+    })
+}
+
+/// An SMS code from a request, cleaned as what people type is.
+pub(crate) fn sms_code(field: &str, code: &Secret) -> Result<SmsCode, ApiError> {
+    SmsCode::from_typed(code.expose()).map_err(|wrong| {
+        let text = match wrong {
+            InvalidNumber::Empty => Text::SmsCodeEmpty,
+            InvalidNumber::IllFormed => Text::SmsCodeIllFormed,
+        };
+        ApiError::bad_field(field, text)
     })
 }
 

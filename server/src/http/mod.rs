@@ -9,7 +9,7 @@ mod pages;
 pub(crate) mod session;
 
 use crate::app::App;
-use crate::{accounts, admin, booking, redemption};
+use crate::{accounts, admin, booking, redemption, sms};
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
@@ -34,6 +34,7 @@ fn api() -> OpenApiRouter<App> {
         .merge(admin::routes())
         .merge(booking::routes())
         .merge(redemption::routes())
+        .merge(sms::routes())
         .merge(info::routes())
         .layer(middleware::from_fn(within_limit))
         // A file may take longer to arrive and to be read.

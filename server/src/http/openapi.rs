@@ -9,6 +9,7 @@ use utoipa::openapi::security::{
 };
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
 use wire::Envelope;
+use wire::accounts::{Reason, Remaining};
 use wire::api::{BadField, OrderState, RetryAfter};
 
 /// What stands above the routes: the title, and the `data` of errors.
@@ -18,7 +19,7 @@ use wire::api::{BadField, OrderState, RetryAfter};
         title = "Guidepost",
         description = "The front desk of a venue: visitors' codes and their redemption, exactly once."
     ),
-    components(schemas(BadField, Envelope<serde_json::Value>, OrderState, RetryAfter))
+    components(schemas(BadField, Envelope<serde_json::Value>, OrderState, Reason, Remaining, RetryAfter))
 )]
 struct Description;
 
@@ -80,6 +81,26 @@ fn complete(path: &str, operation: &mut Operation) {
     if path.contains("/consume") || path.contains("/verify-code") {
         refusals.extend([StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY, StatusCode::TOO_MANY_REQUESTS]);
     }
+    // What has to do with SMS codes.
+    let by_sms = [
+        "/sms",
+        "/auth/register",
+        "/auth/reset-password",
+        "/auth/change-mobile",
+        "/compensate",
+        "/reverse",
+        "/captcha",
+    ];
+    if by_sms.iter().any(|part| path.contains(part)) {
+        refusals.extend([
+            StatusCode::UNAUTHORIZED,
+            StatusCode::FORBIDDEN,
+            StatusCode::CONFLICT,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::BAD_GATEWAY,
+        ]);
+    }
     for status in refusals {
         let refusal = RefOr::Ref(Ref::from_response_name(REFUSAL));
         operation.responses.responses.entry(status.as_str().to_owned()).or_insert(refusal);
@@ -88,7 +109,17 @@ fn complete(path: &str, operation: &mut Operation) {
 
 /// What a caller must show.
 fn opened_by(path: &str) -> Option<&'static str> {
-    let before_log_in = ["/api/info", "/api/auth/login", "/api/auth/sign-in-link"];
+    // `/api/sms/send` and `/api/captcha` with a session for some scenes alone.
+    let before_log_in = [
+        "/api/info",
+        "/api/auth/login",
+        "/api/auth/sign-in-link",
+        "/api/auth/sms-login",
+        "/api/auth/register",
+        "/api/auth/reset-password",
+        "/api/sms/send",
+        "/api/captcha",
+    ];
     if path.starts_with("/open-api/") { Some(API_KEY) } else { (!before_log_in.contains(&path)).then_some(SESSION) }
 }
 

@@ -1,26 +1,31 @@
 //! Alerts: what an admin should look at, in the database and in the log.
 
 use crate::app::AppState;
-use crate::db::DbError;
+use crate::db::{Db, DbError};
 use sqlx::Row;
 use wire::TenantId;
 use wire::api::{AlertKind, AlertView};
 
 /// Raises an alert. Should it not be written, the log has it all the same.
 pub(crate) async fn raise(app: &AppState, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) {
+    write(&app.db, app.clock.now_ms(), tenant, kind, account_id).await;
+}
+
+/// The same for who has a part of the server alone.
+pub(crate) async fn write(db: &Db, now: i64, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) {
     tracing::warn!(tenant.id = tenant.0, alert = kind.as_str(), account.id = account_id, "an alert");
-    if let Err(error) = insert(app, tenant, kind, account_id).await {
+    if let Err(error) = insert(db, now, tenant, kind, account_id).await {
         tracing::error!(%error, "an alert could not be written");
     }
 }
 
-async fn insert(app: &AppState, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) -> Result<(), DbError> {
-    let mut tx = app.db.begin().await?;
+async fn insert(db: &Db, now: i64, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) -> Result<(), DbError> {
+    let mut tx = db.begin().await?;
     sqlx::query("INSERT INTO alert (tenant_id, kind, account_id, at) VALUES (?, ?, ?, ?)")
         .bind(tenant.0)
         .bind(kind.as_str())
         .bind(account_id)
-        .bind(app.clock.now_ms())
+        .bind(now)
         .execute(&mut *tx)
         .await?;
     Ok(tx.commit().await?)

@@ -46,7 +46,7 @@ impl Caller {
             operator: &self.operator,
             order_id,
             request_id: self.request_id.as_ref(),
-            entry: self.entry,
+            entry: Some(self.entry),
             address: self.address.as_deref(),
             status,
             result,

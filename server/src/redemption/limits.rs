@@ -194,7 +194,7 @@ impl Limits {
 
 /// Gives a place back once the store answers again; and once more a moment later, for what was sent to it while it hung may
 /// be done only then.
-async fn give_back_later(app: App, window: WindowKey, attempt: AttemptId) {
+pub(crate) async fn give_back_later(app: App, window: WindowKey, attempt: AttemptId) {
     let mut again = 2;
     for _ in 0..TIMES {
         if app.codes.give_back(&window, &attempt).await.is_ok() {
@@ -219,7 +219,7 @@ pub(crate) fn freeze_window_of(app: &App, tenant: wire::TenantId, account_id: i6
 }
 
 /// IPv6 counts by /64: one household or one attacker has that many addresses.
-fn counted_as(address: IpAddr) -> String {
+pub(crate) fn counted_as(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => {

@@ -257,6 +257,63 @@ pub(crate) async fn insert_success(tx: &mut Tx, row: &SuccessRow<'_>) -> Result<
     Ok(())
 }
 
+/// `consumed -> paid`, and the success that stood stands no more; `false` where the order is not redeemed (any more).
+pub(crate) async fn mark_reversed(tx: &mut Tx, tenant: TenantId, order_id: i64, now: i64) -> Result<bool, DbError> {
+    let updated = sqlx::query(
+        "UPDATE booking_order SET status = 'paid', consumed_at = NULL, updated_at = ?
+         WHERE id = ? AND tenant_id = ? AND status = 'consumed'",
+    )
+    .bind(now)
+    .bind(order_id)
+    .bind(tenant.0)
+    .execute(&mut **tx)
+    .await?;
+    if updated.rows_affected() != 1 {
+        return Ok(false);
+    }
+    sqlx::query("UPDATE redemption SET standing_order_id = NULL WHERE tenant_id = ? AND standing_order_id = ?")
+        .bind(tenant.0)
+        .bind(order_id)
+        .execute(&mut **tx)
+        .await?;
+    Ok(true)
+}
+
+/// An audit row of what an admin has confirmed by SMS.
+#[derive(Debug)]
+pub(crate) struct ConfirmedRow<'a> {
+    pub(crate) operator: &'a Operator,
+    pub(crate) order_id: i64,
+    pub(crate) address: Option<&'a str>,
+    pub(crate) reason: &'a str,
+    pub(crate) before: OrderStatus,
+    pub(crate) after: OrderStatus,
+    /// Taken in the transaction, right before the row is inserted: the feed goes by it.
+    pub(crate) at: i64,
+}
+
+pub(crate) async fn insert_confirmed(tx: &mut Tx, row: &ConfirmedRow<'_>) -> Result<(), DbError> {
+    let standing = (row.after == OrderStatus::Consumed).then_some(row.order_id);
+    sqlx::query(
+        "INSERT INTO redemption (tenant_id, order_id, operator_id, operator_type, address, status_before, status_after,
+            result, at, standing_order_id, reason)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
+    )
+    .bind(row.operator.tenant.0)
+    .bind(row.order_id)
+    .bind(row.operator.account_id)
+    .bind(row.operator.kind.as_str())
+    .bind(row.address)
+    .bind(row.before.as_str())
+    .bind(row.after.as_str())
+    .bind(row.at)
+    .bind(standing)
+    .bind(row.reason)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
 /// The audit row of an order that arrived `consumed`: somebody else redeemed it.
 pub(crate) async fn insert_arrived_consumed(
     tx: &mut Tx,
@@ -283,7 +340,8 @@ pub(crate) struct RefusalRow<'a> {
     pub(crate) operator: &'a Operator,
     pub(crate) order_id: i64,
     pub(crate) request_id: Option<&'a RequestId>,
-    pub(crate) entry: Entry,
+    /// How the code came; none where there was none to come.
+    pub(crate) entry: Option<Entry>,
     pub(crate) address: Option<&'a str>,
     pub(crate) status: OrderStatus,
     pub(crate) result: ErrorCode,
@@ -303,7 +361,7 @@ pub(crate) async fn insert_refusal(db: &Db, clock: &dyn Clock, row: &RefusalRow<
     .bind(row.request_id.map(RequestId::as_str))
     .bind(row.operator.account_id)
     .bind(row.operator.kind.as_str())
-    .bind(row.entry.as_str())
+    .bind(row.entry.map(Entry::as_str))
     .bind(row.address)
     .bind(row.status.as_str())
     .bind(row.status.as_str())

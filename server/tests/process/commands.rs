@@ -3,7 +3,7 @@
 use crate::binary::{Serving, command, run, text};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 #[test]
 fn wrong_usage_is_exit_2_and_a_wrong_setting_is_named() {
@@ -16,6 +16,24 @@ fn wrong_usage_is_exit_2_and_a_wrong_setting_is_named() {
     assert!(text(&output.stderr).contains("`verify_code.ttl`"), "{}", text(&output.stderr));
     let output = run(folder.path(), &["serve", "--config", "/nowhere.toml"]);
     assert!(text(&output.stderr).contains("/nowhere.toml"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_shows_sms_codes_is_refused_outside_a_demo() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = r#"[{"name": "log", "kind": "log"}]"#;
+    for (name, value, key) in [
+        ("GUIDEPOST_SMS__LOG_CODES", "true", "`sms.log_codes`"),
+        ("GUIDEPOST_SMS__CHANNELS", log, "`sms.channels[0].kind`"),
+    ] {
+        let output = command(folder.path()).arg("serve").env(name, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains(key), "{}", text(&output.stderr));
+        let mut demo = Command::new(env!("CARGO_BIN_EXE_guidepost-server"));
+        demo.args(["serve", "--demo"]).env("GUIDEPOST_LISTEN", "127.0.0.1:0").env(name, value);
+        demo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Serving::start(demo);
+    }
 }
 
 #[tokio::test]

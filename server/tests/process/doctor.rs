@@ -70,6 +70,7 @@ async fn by_the_clock(folder: &Path, settings: &[(&str, &str)], ca: Option<&Path
 
 const DATABASE: &str = "GUIDEPOST_DATABASE__URL";
 const CODES: &str = "GUIDEPOST_CODE_STORE__URL";
+const KEY: &str = "GUIDEPOST_SECRET_KEY_FILE";
 
 #[test]
 fn a_healthy_server_has_no_fault_before_and_while_it_serves() {
@@ -158,13 +159,16 @@ fn files_that_others_may_read_are_named() {
     let (config, key) = (folder.path().join("guidepost.toml"), folder.path().join("secret.key"));
     std::fs::write(&key, [7; 32]).unwrap();
     mode(&key, 0o640);
-    let text = format!("secret_key_file = {:?}\n[[sms.channels]]\nsecret = \"hunter2\"\n", key.display().to_string());
+    let text = format!(
+        "secret_key_file = {:?}\n[devices]\n[[sms.channels]]\nname = \"gateway\"\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\nsecret = \"hunter2 hunter2 hunter2\"\n",
+        key.display().to_string()
+    );
     std::fs::write(&config, text).unwrap();
     mode(&config, 0o644);
     let config_name = config.display().to_string();
     let told = doctor(folder.path(), &[], &["--config", &config_name]);
     told.has("warning", "secrets", "holds phone numbers and others may").has("fault", "secrets", "holds passwords");
-    told.has("fault", "secrets", "secret key").has("warning", "settings", "`sms` has no effect").ends(2);
+    told.has("fault", "secrets", "secret key").has("warning", "settings", "`devices` has no effect").ends(2);
 
     for file in [&config, &key, &database(folder.path())] {
         mode(file, 0o600);
@@ -332,16 +336,28 @@ fn each_fault_of_a_database_server_is_told_with_its_cause() {
     root("CREATE DATABASE guidepost; CREATE USER boss@localhost IDENTIFIED BY 'hunter2'; CREATE USER boss@'127.0.0.1' IDENTIFIED BY 'hunter2';
           GRANT ALL ON guidepost.* TO boss@localhost; GRANT ALL ON guidepost.* TO boss@'127.0.0.1'");
     let codes = format!("redis://127.0.0.1:{}", redis.port);
-    let look = |database: &str| doctor(folder.path(), &[(DATABASE, database), (CODES, &codes)], &[]);
+    let key = folder.path().join("secret.key");
+    std::fs::write(&key, [7; 32]).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let key = key.display().to_string();
+    let look = |database: &str| doctor(folder.path(), &[(DATABASE, database), (CODES, &codes), (KEY, &key)], &[]);
     let url = format!("mysql://boss:hunter2@127.0.0.1:{}/guidepost", mariadb.port);
     look(&url).has("ok", "database", "it is empty").has("ok", "clock", "the database server has the same time").ends(0);
-    let migrate = command(folder.path()).arg("migrate").env(DATABASE, &url).env(CODES, &codes).output().unwrap();
+    let migrate =
+        command(folder.path()).arg("migrate").env(DATABASE, &url).env(CODES, &codes).env(KEY, &key).output().unwrap();
     assert!(migrate.status.success(), "{}", text(&migrate.stderr));
     let told = look(&url);
     told.has("ok", "database", "MariaDB 1").has("ok", "database", "every migration");
     told.has("ok", "database", "can be written").ends(0);
 
-    let told = by_the_clock(folder.path(), &[(DATABASE, &url), (CODES, &codes)], None, LATER);
+    // Several servers share this database: without the key that all have none may serve.
+    let told = doctor(folder.path(), &[(DATABASE, &url), (CODES, &codes)], &[]);
+    told.has("fault", "secrets", "every server needs the same key").ends(1);
+    std::fs::write(&key, [7; 31]).unwrap();
+    look(&url).has("fault", "secrets", "has 31 bytes and must have 32").ends(1);
+    std::fs::write(&key, [7; 32]).unwrap();
+
+    let told = by_the_clock(folder.path(), &[(DATABASE, &url), (CODES, &codes), (KEY, &key)], None, LATER);
     told.has("warning", "clock", "the database server's clock is").has("warning", "clock", "s behind this machine's");
 
     root("SET GLOBAL read_only = 1");

@@ -7,6 +7,7 @@ use guidepost_server::config::DatabaseUrl;
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, Connection};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,11 @@ impl Parts {
             "name": "booking", "url": format!("http://127.0.0.1:{}/hook", receiver.port), "secret": SECRET,
             "timeout": 1, "allow_private": true,
         }]);
+        let key = folder.path().join("secret.key");
+        std::fs::write(&key, [7; 32]).unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
         let environment = vec![
+            ("GUIDEPOST_SECRET_KEY_FILE", key.display().to_string()),
             ("GUIDEPOST_LISTEN", "127.0.0.1:0".to_owned()),
             ("GUIDEPOST_DATABASE__URL", database),
             ("GUIDEPOST_CODE_STORE__URL", format!("redis://127.0.0.1:{}", redis.port)),

@@ -491,6 +491,12 @@ pub enum AlertKind {
     ConsumeFailures,
     /// A web hook's receiver has not taken an event for a day.
     WebHookGivenUp,
+    /// A channel for SMS codes cannot be used, or none has taken a message.
+    SmsChannelDown,
+    /// A provider of SMS says that there is no money left.
+    SmsNoBalance,
+    /// A tenant has had all its SMS codes of the day.
+    SmsDailyCap,
 }
 
 impl AlertKind {
@@ -503,6 +509,9 @@ impl AlertKind {
             Self::AdminFailures => "admin_failures",
             Self::ConsumeFailures => "consume_failures",
             Self::WebHookGivenUp => "web_hook_given_up",
+            Self::SmsChannelDown => "sms_channel_down",
+            Self::SmsNoBalance => "sms_no_balance",
+            Self::SmsDailyCap => "sms_daily_cap",
         }
     }
 }
@@ -512,7 +521,7 @@ impl AlertKind {
 pub struct AlertView {
     /// Its number, growing.
     pub id: i64,
-    /// `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures` or `web_hook_given_up`.
+    /// `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance` or `sms_daily_cap`.
     pub kind: String,
     /// Whom it concerns.
     pub name: Option<String>,

@@ -1,4 +1,4 @@
-//! Numbers that only `parse` builds: order, task and request numbers, mobile numbers, verify codes, tenants.
+//! Numbers that only `parse` builds: order, task and request numbers, mobile numbers, verify codes, SMS codes, tenants.
 
 use crate::clean::{clean_digits, trim};
 use serde::{Deserialize, Serialize};
@@ -195,6 +195,54 @@ impl VerifyCode {
 }
 
 impl std::fmt::Debug for VerifyCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("******")
+    }
+}
+
+/// A code that was sent to a phone, 000000-999999: who holds it has the phone. Another thing than a verify code: leading
+/// zeros belong to it. `Debug` prints stars; there is no `Display`, and no way into an answer.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SmsCode(String);
+
+impl SmsCode {
+    /// The largest code; the smallest is 0.
+    pub const MAX: u32 = 999_999;
+
+    /// Cleans what a person typed and checks it.
+    ///
+    /// # Errors
+    /// [`InvalidNumber`] where it is not six digits.
+    pub fn from_typed(text: &str) -> Result<Self, InvalidNumber> {
+        let text = clean_digits(text);
+        if text.is_empty() { Err(InvalidNumber::Empty) } else { Self::from_exact(&text) }
+    }
+
+    /// Checks a code that must stand exactly so, as in the code store.
+    ///
+    /// # Errors
+    /// [`InvalidNumber::IllFormed`].
+    pub fn from_exact(text: &str) -> Result<Self, InvalidNumber> {
+        let b = text.as_bytes();
+        if b.len() == 6 && b.iter().all(u8::is_ascii_digit) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidNumber::IllFormed)
+        }
+    }
+
+    /// A code from a number drawn in `0..=MAX`, leading zeros added; `None` outside.
+    pub fn from_number(number: u32) -> Option<Self> {
+        (number <= Self::MAX).then(|| Self(format!("{number:06}")))
+    }
+
+    /// The six digits; never for a log, an error or a URL.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for SmsCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("******")
     }

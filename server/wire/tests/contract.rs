@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde::Deserialize;
 use wire::qr::QrPayload;
-use wire::{ErrorCode, Mobile, OrderNo, RequestId, TaskNo, TenantId, VerifyCode, clean_digits};
+use wire::{ErrorCode, Mobile, OrderNo, RequestId, SmsCode, TaskNo, TenantId, VerifyCode, clean_digits};
 
 /// The text of a shared file, or `None` with a message where the shared folder is absent.
 fn shared(path: &str) -> Option<String> {
@@ -124,6 +124,29 @@ fn an_error_code_is_found_by_its_number() {
 
 fn order_no() -> impl Strategy<Value = OrderNo> {
     "[0-9A-Za-z_-]{1,64}".prop_map(|text| OrderNo::parse(&text).unwrap())
+}
+
+#[test]
+fn an_sms_code_keeps_its_leading_zeros_and_prints_stars() {
+    for (number, code) in [(0, Some("000000")), (48_392, Some("048392")), (999_999, Some("999999")), (1_000_000, None)]
+    {
+        assert_eq!(SmsCode::from_number(number).as_ref().map(SmsCode::expose), code);
+    }
+    for (typed, code) in [
+        ("048392", Some("048392")),
+        (" 04 83\u{200b}92\n", Some("048392")),
+        ("０４８３９２", Some("048392")),
+        ("", None),
+        ("48392", None),
+        ("0483921", None),
+        ("04839a", None),
+        ("048-392", None),
+        ("٠٤٨٣٩٢", None),
+    ] {
+        assert_eq!(SmsCode::from_typed(typed).ok().as_ref().map(SmsCode::expose), code, "{typed:?}");
+    }
+    assert!(SmsCode::from_exact(" 048392").is_err());
+    assert_eq!(format!("{:?}", SmsCode::from_number(48_392).unwrap()), "******");
 }
 
 fn verify_code() -> impl Strategy<Value = VerifyCode> {

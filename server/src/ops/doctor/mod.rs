@@ -8,6 +8,7 @@ mod web_hooks;
 use super::backup::{folder_of, free_space, in_zone, megabytes};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::secret_key;
 use std::fmt::{self, Display};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -123,14 +124,27 @@ fn settings(found: &mut Findings, config: &Config, file: Option<&Path>) {
     {
         private(found, file, "holds passwords", 0o007, Level::Fault, "chmod o-rwx");
     }
-    if let Some(key) = config.secret_key_file.as_ref().and_then(toml::Value::as_str) {
-        let key = Path::new(key);
+    if config.database.url.is_mysql() && config.secret_key_file.is_none() {
+        found.fault(
+            "secrets",
+            "`secret_key_file` is missing: with MySQL every server needs the same key",
+            "make it once (head -c 32 /dev/urandom > secret.key && chmod 600 secret.key), copy it to each server and name it",
+        );
+    }
+    let key = config.secret_key_file.clone();
+    if let Some(key) = key.or_else(|| secret_key::beside_database(config).filter(|key| key.exists())) {
+        let key = key.as_path();
         match key.metadata() {
+            Ok(metadata) if metadata.len() != 32 => found.fault(
+                "secrets",
+                format!("the secret key {} has {} bytes and must have 32", key.display(), metadata.len()),
+                "put the right one back from a backup, or make a new one with head -c 32 /dev/urandom",
+            ),
             Ok(_) => private(found, key, "is the server's secret key", 0o077, Level::Fault, "chmod 600"),
-            Err(error) => found.warning(
+            Err(error) => found.fault(
                 "secrets",
                 format!("the secret key {} cannot be read: {error}", key.display()),
-                "make it, 32 bytes with mode 0600, or leave the setting `secret_key_file` out",
+                "put it back from a backup, or make one: head -c 32 /dev/urandom > FILE && chmod 600 FILE",
             ),
         }
     }

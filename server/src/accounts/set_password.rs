@@ -1,0 +1,92 @@
+//! `POST /api/auth/reset-password` and `POST /api/auth/password`: passwords of visitors and guides.
+
+use super::session::Session;
+use super::{password, store};
+use crate::app::App;
+use crate::db::transact;
+use crate::http::error::{Answer, ApiError, ApiResult};
+use crate::http::extract::{Body, ClientAddress, mobile, sms_code};
+use crate::http::session::NamedTenant;
+use crate::sms::channel::Recipient;
+use crate::sms::verify::{Typed, check};
+use crate::text::Text;
+use axum::extract::State;
+use wire::accounts::{ResetPasswordRequest, SetPasswordRequest};
+use wire::api::Role;
+use wire::{Envelope, ErrorCode, Secret};
+
+/// Sets a new password by a code of the scene `reset_password`, and ends every session of the account. Not for admins:
+/// whoever holds a phone must not become one.
+#[utoipa::path(post, path = "/api/auth/reset-password", tag = "accounts", request_body = ResetPasswordRequest,
+    responses((status = 200, body = Envelope<bool>)))]
+pub(crate) async fn reset_password(
+    State(app): State<App>,
+    NamedTenant(tenant): NamedTenant,
+    ClientAddress(address): ClientAddress,
+    Body(request): Body<ResetPasswordRequest>,
+) -> ApiResult<bool> {
+    let mobile = mobile(&request.mobile)?;
+    let code = sms_code("code", &request.code)?;
+    // Before the code is used up.
+    let hash = hashed(&app, &request.new_password).await?;
+    let work = app.clone();
+    app.see_through(async move {
+        let to = Recipient::Mobile(mobile.clone());
+        let scene = "reset_password";
+        let used = check(&work, &Typed { tenant, to: &to, scene, code: &code, request_id: None, address }).await?;
+        let done: Result<i64, ApiError> = transact(async || {
+            let mut tx = work.db.begin().await?;
+            if !used.record(&work, &mut tx).await? {
+                return Ok(Err(ErrorCode::SmsCodeExpired.into()));
+            }
+            let account = store::account_in(&mut tx, tenant, &mobile).await?;
+            let done = match account {
+                None => Err(ApiError::forbidden_because(Text::NoAccount, "no_account")),
+                Some(account) if account.roles.contains(&Role::Admin) => Err(ApiError::forbidden(Text::AdminPassword)),
+                Some(account) => {
+                    store::set_password(&mut tx, tenant, account.id, &hash).await?;
+                    store::end_sessions(&mut tx, tenant, account.id, None).await?;
+                    Ok(account.id)
+                }
+            };
+            // The code is used up either way.
+            tx.commit().await?;
+            Ok(done)
+        })
+        .await?;
+        // Not within the macro: it evaluates nothing where nobody listens.
+        let account = done?;
+        tracing::info!(account.id = account, "a password was reset");
+        Ok(Answer(true))
+    })
+    .await
+}
+
+/// Sets the caller's own password, and ends the account's other sessions.
+#[utoipa::path(post, path = "/api/auth/password", tag = "accounts", request_body = SetPasswordRequest,
+    responses((status = 200, body = Envelope<bool>)))]
+pub(crate) async fn set_password(
+    State(app): State<App>,
+    session: Session,
+    Body(request): Body<SetPasswordRequest>,
+) -> ApiResult<bool> {
+    if session.roles.contains(&Role::Admin) {
+        return Err(ApiError::forbidden(Text::AdminPassword));
+    }
+    let hash = hashed(&app, &request.new_password).await?;
+    transact(async || {
+        let mut tx = app.db.begin().await?;
+        store::set_password(&mut tx, session.tenant, session.account_id, &hash).await?;
+        store::end_sessions(&mut tx, session.tenant, session.account_id, Some(session.token_hash())).await?;
+        Ok(tx.commit().await?)
+    })
+    .await?;
+    tracing::info!(account.id = session.account_id, "a password was set");
+    Ok(Answer(true))
+}
+
+async fn hashed(app: &App, password: &Secret) -> Result<String, ApiError> {
+    password::hash_for_request(app, password)
+        .await
+        .ok_or_else(|| ApiError::bad_field("newPassword", Text::PasswordIllFormed))
+}

@@ -1,0 +1,216 @@
+//! Which channel sends, how often, and what comes of it.
+
+use super::stub::{Kind, Reply, Stub};
+use super::{Desk, message, parts, settings};
+use crate::sms::channel::{Channels, Outcome, Report, Timing, Via};
+use serde_json::json;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// A gateway that nobody answers at.
+async fn nobody() -> serde_json::Value {
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    json!({"name": "nobody", "kind": "http", "url": format!("http://127.0.0.1:{port}/")})
+}
+
+async fn two() -> (Stub, Stub, Desk) {
+    let (first, second) = (Stub::open(Kind::Gateway).await, Stub::open(Kind::Gateway).await);
+    let desk = Desk::open(&json!([first.channel("first", "LOGIN_01"), second.channel("second", "M7")])).await;
+    (first, second, desk)
+}
+
+fn told(report: &Report) -> (Outcome, Option<&str>) {
+    (report.outcome, report.channel.as_deref())
+}
+
+#[tokio::test]
+async fn a_code_is_posted_with_the_channels_template_and_signed() {
+    let (first, second, desk) = two().await;
+    let report = desk.send().await;
+    assert_eq!(told(&report), (Outcome::Sent, Some("first")));
+    assert_eq!(report.provider_id.as_deref(), Some("gw-1"));
+    assert_eq!(
+        first.received()[0].json(),
+        json!({
+            "requestId": "send-1", "mobile": "+8613800138000", "scene": "login", "templateId": "LOGIN_01",
+            "params": {"code": "048392", "ttl": "5"},
+        })
+    );
+    assert_eq!((first.count(), second.count()), (1, 0));
+    assert!(desk.alerts().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_scene_without_a_template_is_sent_under_its_own_name() {
+    let stub = Stub::open(Kind::Gateway).await;
+    let mut channel = stub.channel("gateway", "x");
+    channel.as_object_mut().unwrap().remove("templates");
+    let desk = Desk::open(&json!([channel])).await;
+    desk.send().await;
+    assert_eq!(stub.received()[0].json()["templateId"], "login");
+}
+
+#[tokio::test]
+async fn with_the_primary_down_the_backup_sends_once_with_its_own_template() {
+    let backup = Stub::open(Kind::Aliyun).await;
+    let desk = Desk::open(&json!([nobody().await, backup.channel("backup", "SMS_2")])).await;
+    let report = desk.send().await;
+    assert_eq!(told(&report), (Outcome::Sent, Some("backup")));
+    assert!(report.reason.starts_with("nobody: no connection"), "{}", report.reason);
+    let received = backup.received();
+    assert_eq!(received.len(), 1);
+    assert_eq!(received[0].parameter("TemplateCode").as_deref(), Some("SMS_2"));
+}
+
+#[tokio::test]
+async fn what_passes_is_tried_once_more_by_the_same_channel() {
+    for status in [429, 503] {
+        let (first, second, desk) = two().await;
+        first.say(status, "");
+        assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("first")), "{status}");
+        assert_eq!((first.count(), second.count()), (2, 0));
+        // Twice: then the next one.
+        first.answer([Reply::Say(status, String::new()), Reply::Say(status, String::new())]);
+        assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("second")));
+        assert_eq!((first.count(), second.count()), (4, 1));
+        assert!(desk.alerts().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_channel_that_cannot_be_used_is_left_at_once_with_an_alert_an_hour() {
+    for status in [401, 403] {
+        let (first, second, desk) = two().await;
+        first.answer([(); 3].map(|()| Reply::Say(status, String::new())));
+        assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("second")));
+        assert_eq!((first.count(), second.count()), (1, 1), "not tried again");
+        desk.send().await;
+        assert_eq!(desk.alerts().await, ["sms_channel_down"]);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_final() {
+    for status in [400, 404, 422] {
+        let (first, second, desk) = two().await;
+        first.say(status, "");
+        assert_eq!(told(&desk.send().await), (Outcome::Refused, Some("first")));
+        assert_eq!((first.count(), second.count()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_end_is_never_sent_again() {
+    for reply in [Reply::Hold, Reply::Cut, Reply::Say(500, String::new()), Reply::Say(502, "<html>".to_owned())] {
+        let (first, second, desk) = two().await;
+        first.answer([reply.clone()]);
+        assert_eq!(told(&desk.send().await), (Outcome::Unknown, Some("first")), "{reply:?}");
+        assert_eq!((first.count(), second.count()), (1, 0), "{reply:?}");
+        assert!(desk.alerts().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_slow_answer_counts() {
+    let (first, second, desk) = two().await;
+    first.answer([Reply::Slow(Duration::from_millis(200), 202, String::new())]);
+    assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("first")));
+    assert_eq!((first.count(), second.count()), (1, 0));
+}
+
+#[tokio::test]
+async fn with_all_channels_down_nothing_is_taken_and_an_alert_says_so() {
+    let (first, second, desk) = two().await;
+    first.answer([Reply::Say(503, String::new()), Reply::Say(503, String::new())]);
+    second.say(401, "");
+    let report = desk.send().await;
+    assert_eq!(told(&report), (Outcome::NotTaken, None));
+    assert_eq!(report.reason, "first: HTTP 503, twice; second: HTTP 401");
+    assert!(desk.alerts().await.iter().all(|kind| kind == "sms_channel_down"));
+    assert!(!desk.alerts().await.is_empty());
+}
+
+#[tokio::test]
+async fn after_five_failures_in_a_row_a_channel_rests_for_thirty_seconds() {
+    let (first, second, desk) = two().await;
+    first.answer([(); 6].map(|()| Reply::Say(503, String::new())));
+    for _ in 0..3 {
+        assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("second")));
+    }
+    // Two, two, and one: the fifth opened it, and its second try was not made.
+    assert_eq!((first.count(), second.count()), (5, 3));
+    assert_eq!(desk.alerts().await, ["sms_channel_down"]);
+    desk.send().await;
+    assert_eq!((first.count(), second.count()), (5, 4));
+}
+
+#[tokio::test]
+async fn after_its_rest_one_message_tries_a_channel_and_a_success_brings_it_back() {
+    let (first, second, desk) = two().await;
+    let rest = |seconds| {
+        let rest = Duration::from_secs(seconds);
+        desk.clock.advance(rest);
+        first.advance(rest);
+        second.advance(rest);
+    };
+    first.answer([(); 6].map(|()| Reply::Say(503, String::new())));
+    for _ in 0..3 {
+        desk.send().await;
+    }
+    rest(29);
+    assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("second")), "it rests still");
+    rest(1);
+    assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("second")), "it was tried once and failed");
+    assert_eq!(first.count(), 6);
+    rest(29);
+    assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("second")), "it rests again");
+    rest(1);
+    for _ in 0..2 {
+        assert_eq!(told(&desk.send().await), (Outcome::Sent, Some("first")));
+    }
+    assert_eq!((first.count(), second.count()), (8, 6));
+}
+
+#[tokio::test]
+async fn without_a_channel_for_it_nothing_is_taken() {
+    let (_first, _second, desk) = two().await;
+    let spoken = crate::sms::channel::Message { via: Via::Voice, ..message() };
+    let report = desk.channels.send(&spoken).await;
+    assert_eq!((report.outcome, report.reason.as_str()), (Outcome::NotTaken, "there is no channel for it"));
+    assert!(!desk.channels.can(&spoken.to, Via::Voice) && desk.channels.can(&spoken.to, Via::Sms));
+}
+
+#[tokio::test]
+async fn a_spoken_code_goes_by_a_channel_that_speaks() {
+    let (written, spoken) = (Stub::open(Kind::Gateway).await, Stub::open(Kind::Gateway).await);
+    let mut voice = spoken.channel("voice", "V1");
+    voice["voice"] = json!(true);
+    let desk = Desk::open(&json!([written.channel("sms", "S1"), voice])).await;
+    let message = crate::sms::channel::Message { via: Via::Voice, ..message() };
+    assert_eq!(told(&desk.channels.send(&message).await), (Outcome::Sent, Some("voice")));
+    desk.send().await;
+    assert_eq!((written.count(), spoken.count()), (1, 1));
+    assert_eq!(spoken.received()[0].json()["templateId"], "V1");
+}
+
+#[tokio::test]
+async fn what_is_for_a_demo_is_refused_elsewhere_by_name() {
+    let (_first, _second, desk) = two().await;
+    let log = settings(&json!([{"name": "log", "kind": "log"}]));
+    let mut codes = settings(&json!([]));
+    codes.log_codes = true;
+    for (config, key) in [(&log, "`sms.channels[0].kind`"), (&codes, "`sms.log_codes`")] {
+        let error = Channels::new(config, false, parts(&desk.app)).unwrap_err().to_string();
+        assert!(error.contains(key) && error.contains("--demo"), "{error}");
+        Channels::new(config, true, parts(&desk.app)).unwrap();
+    }
+    // A demo without channels has the log.
+    let demo = Channels::new(&settings(&json!([])), true, parts(&desk.app)).unwrap();
+    assert_eq!(told(&demo.send(&message()).await), (Outcome::Sent, Some("log")));
+}
+
+#[test]
+fn the_limits_of_time_are_those_of_the_documents() {
+    let Timing { connect, total, again, queue } = Timing::default();
+    assert_eq!([connect, total, again, queue].map(|limit| limit.as_secs()), [3, 5, 1, 2]);
+}

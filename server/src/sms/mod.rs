@@ -1,0 +1,22 @@
+//! SMS codes: who may be sent one, how it gets to a phone, and the check of what was typed.
+
+mod captcha;
+#[cfg_attr(not(test), expect(dead_code, reason = "receipts and the providers' counts are not asked for yet"))]
+pub(crate) mod channel;
+mod machine;
+mod number;
+mod send;
+mod store;
+pub(crate) mod verify;
+
+use crate::app::App;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(send::send))
+        .routes(routes!(captcha::challenge))
+        .routes(routes!(machine::send))
+        .routes(routes!(machine::verify))
+}

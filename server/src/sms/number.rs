@@ -1,0 +1,66 @@
+//! Numbers and mailboxes as the code store knows them: by a keyed digest, never by themselves.
+
+use super::channel::Recipient;
+use crate::app::AppState;
+use crate::codes::sms::SmsKey;
+use wire::TenantId;
+
+/// The longest mailbox (RFC 5321).
+const MAX_EMAIL: usize = 254;
+
+impl AppState {
+    /// The digest of tenant and recipient.
+    pub(crate) fn recipient_digest(&self, tenant: TenantId, to: &Recipient) -> String {
+        let (kind, text): (&[u8], &str) = match to {
+            Recipient::Mobile(mobile) => (b"mobile", mobile.expose()),
+            Recipient::Email(address) => (b"email", address),
+        };
+        self.keys.digests.hex(&[kind, &tenant.0.to_be_bytes(), text.as_bytes()])
+    }
+
+    /// Where a recipient's codes of a scene stand.
+    pub(super) fn sms_key(&self, scene: &str, digest: &str) -> SmsKey {
+        SmsKey::new(&self.config.code_store.prefix, scene, digest)
+    }
+}
+
+/// A mailbox from a request: one `@` with something before and a host behind it, no white space, letter case forgotten.
+pub(super) fn email(text: &str) -> Option<Recipient> {
+    let text = wire::trim(text).to_lowercase();
+    let (name, host) = text.rsplit_once('@')?;
+    let plain =
+        |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '<' | '>' | ',' | ';' | '"' | '\\' | '@');
+    let host_fits = host.contains('.') && host.split('.').all(|label| !label.is_empty());
+    let fits = !name.is_empty() && host_fits && text.len() <= MAX_EMAIL && name.chars().chain(host.chars()).all(plain);
+    fits.then_some(Recipient::Email(text))
+}
+
+/// What may be kept of a recipient in the open: a number's last four digits, a mailbox's host.
+pub(super) fn shown(to: &Recipient) -> String {
+    match to {
+        Recipient::Mobile(mobile) => mobile.expose()[mobile.expose().len() - 4..].to_owned(),
+        Recipient::Email(address) => address.rsplit_once('@').map_or_else(String::new, |(_, host)| host.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mailboxes_are_read() {
+        for (text, good) in [
+            ("a@example.org", true),
+            (" A.b+c@Example.org\u{200b}", true),
+            ("a@example", false),
+            ("@example.org", false),
+            ("a@@example.org", false),
+            ("a b@example.org", false),
+            ("a@example.org\r\nBcc: b@example.org", false),
+            ("a@example..org", false),
+        ] {
+            assert_eq!(email(text).is_some(), good, "{text:?}");
+        }
+        assert_eq!(email("A@Example.org"), email("a@example.org"));
+    }
+}

@@ -1,0 +1,436 @@
+//! `POST /api/sms/send`: a code to a number. Every gate, in order.
+
+use super::captcha;
+use super::channel::{Message, Outcome, Recipient, Report, Via as Carried};
+use super::number::shown;
+use super::store::{self, NewSendRow};
+use super::verify::away;
+use crate::accounts::session::{self, Session};
+use crate::accounts::store::mobile_of;
+use crate::app::{App, token_hash};
+use crate::codes::sms::{NewSend, SceneRule, SendStep, SmsKey, Undo};
+use crate::codes::{AttemptId, Place, WindowKey};
+use crate::config::SCENES;
+use crate::db::transact;
+use crate::http::error::{Answer, ApiError};
+use crate::http::extract::{self, Body, ClientAddress};
+use crate::http::session::{NamedTenant, WebClient};
+use crate::ops::alerts;
+use crate::redemption::{counted_as, give_back_later};
+use crate::settings::Rules;
+use crate::text::Text;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::accounts::{SendSmsRequest, SmsSent, Via};
+use wire::api::AlertKind;
+use wire::{Envelope, ErrorCode, Secret, SmsCode, TenantId};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Sends from an address of the venue's own networks in an hour that go without a captcha.
+const VENUE_CAPTCHA_AFTER: u32 = 100;
+
+/// How often it is tried to take back what a store that hung may have written, a second apart.
+const UNDO_TIMES: u32 = 60;
+
+/// Sends a code.
+#[utoipa::path(post, path = "/api/sms/send", tag = "accounts", request_body = SendSmsRequest,
+    responses((status = 200, body = Envelope<SmsSent>)))]
+pub(crate) async fn send(
+    State(app): State<App>,
+    ClientAddress(address): ClientAddress,
+    tenant: Result<NamedTenant, ApiError>,
+    session: Result<Session, ApiError>,
+    WebClient(web): WebClient,
+    KnownBrowser(known): KnownBrowser,
+    Body(request): Body<SendSmsRequest>,
+) -> Result<Response, ApiError> {
+    let asked = Asked::read(&app, request.mobile.as_ref(), &request.scene, tenant, session).await?;
+    let fresh = (web && known.is_none()).then(|| app.new_token());
+    let browser = known.or_else(|| fresh.as_ref().map(|id| id.expose().to_owned()));
+    let caller = Caller { address, browser: browser.map(|id| token_hash(&id)), captcha: request.captcha_token };
+    let sending = Sending::new(&app, asked, request.scene, request.via.unwrap_or_default(), Some(caller)).await?;
+    let sent = app.see_through(async move { sending.run().await }).await;
+    let mut response = sent.map(Answer).into_response();
+    if let Some(cookie) = fresh.and_then(|id| browser_cookie(&app, &id)) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// For whom a code is asked for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) tenant: TenantId,
+    pub(super) to: Recipient,
+}
+
+impl Asked {
+    /// Format and prefix, then the scene, then the session that some scenes need.
+    pub(super) async fn read(
+        app: &App,
+        mobile: Option<&Secret>,
+        scene: &str,
+        tenant: Result<NamedTenant, ApiError>,
+        session: Result<Session, ApiError>,
+    ) -> Result<Self, ApiError> {
+        let mobile = mobile.map(|mobile| allowed_mobile(app, mobile)).transpose()?;
+        if !SCENES.contains(&scene) {
+            return Err(ErrorCode::SmsSceneInvalid.into());
+        }
+        let missing = || ApiError::bad_field("mobile", Text::BadField);
+        match scene {
+            "confirm" => {
+                let session = session?;
+                let own = mobile_of(&app.db, session.tenant, session.account_id).await?;
+                let own = own.ok_or_else(|| ApiError::forbidden_because(Text::NoMobile, "no_mobile"))?;
+                if mobile.is_some_and(|mobile| Recipient::Mobile(own.clone()) != mobile) {
+                    return Err(ApiError::forbidden(Text::ConfirmOwnNumber));
+                }
+                Ok(Self { tenant: session.tenant, to: Recipient::Mobile(own) })
+            }
+            "change_mobile" => Ok(Self { tenant: session?.tenant, to: mobile.ok_or_else(missing)? }),
+            _ => Ok(Self { tenant: tenant?.0, to: mobile.ok_or_else(missing)? }),
+        }
+    }
+}
+
+/// A number from a request; 4001 where it is none, or none of those that get codes.
+pub(super) fn allowed_mobile(app: &App, mobile: &Secret) -> Result<Recipient, ApiError> {
+    let mobile = extract::mobile(mobile)?;
+    if !app.config.sms.allowed_prefixes.iter().any(|prefix| mobile.expose().starts_with(prefix.as_str())) {
+        return Err(ErrorCode::MobileInvalid.into());
+    }
+    Ok(Recipient::Mobile(mobile))
+}
+
+/// A person who asks, as far as it is known who that is. A machine is none.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub(super) address: Option<IpAddr>,
+    /// A digest of what the browser was given.
+    pub(super) browser: Option<String>,
+    pub(super) captcha: Option<Secret>,
+}
+
+/// One send on its way through the gates.
+pub(super) struct Sending {
+    app: App,
+    tenant: TenantId,
+    to: Recipient,
+    scene: String,
+    via: Via,
+    rules: Arc<Rules>,
+    rule: SceneRule,
+    key: SmsKey,
+    digest: String,
+    /// The send's own id.
+    id: String,
+    caller: Option<Caller>,
+}
+
+/// A place in somebody's window, and what is said where none is free.
+struct Gate {
+    window: WindowKey,
+    limit: u32,
+    span: Duration,
+    full: Full,
+}
+
+#[derive(Clone, Copy)]
+enum Full {
+    NeedsCaptcha,
+    Address,
+    Tenant,
+}
+
+impl Sending {
+    pub(super) async fn new(
+        app: &App,
+        Asked { tenant, to }: Asked,
+        scene: String,
+        via: Via,
+        caller: Option<Caller>,
+    ) -> Result<Self, ApiError> {
+        let rules = app.rules(tenant).await?;
+        let rule = rules.sms.scene(&scene).ok_or(ErrorCode::SmsSceneInvalid)?;
+        if via == Via::Voice && !app.channels.can(&to, Carried::Voice) {
+            return Err(ApiError::bad_field("via", Text::NoVoice));
+        }
+        let digest = app.recipient_digest(tenant, &to);
+        let key = app.sms_key(&scene, &digest);
+        let id = uuid::Uuid::new_v4().simple().to_string();
+        Ok(Self { app: app.clone(), tenant, to, scene, via, rules, rule, key, digest, id, caller })
+    }
+
+    /// The order of the gates is the contract's; format, prefix and scene stand before this:
+    ///
+    /// 1. lock: 4006;
+    /// 2. captcha where risk asks for it: 4007;
+    /// 3. the address's and the tenant's counts, reserved: 4009, 1429;
+    /// 4. in one step on the number's keys: cool-down, hour's limit (4002), day's limit (4003), count, cool-down and code;
+    ///    a refusal there gives the reservations back;
+    /// 5. the channel: 4008 where none took it, 4003 where the provider has had enough of the number.
+    pub(super) async fn run(self) -> Result<SmsSent, ApiError> {
+        let state = self.app.codes.sms_look(&self.key, self.rule).await.map_err(away)?;
+        if let Some(left) = state.locked {
+            return Err(ApiError::retry_after(ErrorCode::SmsCodeLocked, left));
+        }
+        let mut gates = Vec::new();
+        let mut without_captcha = None;
+        if let Some(caller) = &self.caller {
+            let solved = self.solved(caller)?;
+            if solved.is_none() {
+                without_captcha = Some(self.rules.sms.captcha_number);
+                if state.sends >= self.rules.sms.captcha_number {
+                    return Err(ErrorCode::SmsNeedCaptcha.into());
+                }
+            }
+            gates = self.gates_of(caller, solved);
+        }
+        gates.push(Gate {
+            window: self.window("sms:tenant", format_args!("{}:{}", self.tenant, self.day())),
+            limit: self.rules.sms.daily_cap,
+            span: DAY,
+            full: Full::Tenant,
+        });
+        let attempt = AttemptId::new(self.id.clone());
+        let code = self.pass(&gates, &attempt, without_captcha).await?;
+        self.carry(code).await
+    }
+
+    fn window(&self, what: &str, whom: impl std::fmt::Display) -> WindowKey {
+        WindowKey::named(&self.app.config.code_store.prefix, what, whom)
+    }
+
+    /// Today in the venue's zone, `YYYYMMDD`.
+    fn day(&self) -> String {
+        let now = jiff::Timestamp::from_millisecond(self.app.clock.now_ms()).unwrap_or_default();
+        now.to_zoned_datetime(self.app.zone.clone()).strftime("%Y%m%d").to_string()
+    }
+
+    /// The gate of a captcha that was solved; 4007 for a token that counts for nothing.
+    fn solved(&self, caller: &Caller) -> Result<Option<Gate>, ApiError> {
+        let Some(token) = &caller.captcha else { return Ok(None) };
+        let solved = captcha::solved(&self.app, self.tenant, &self.to, &self.scene, token);
+        let (window, span) = solved.ok_or(ErrorCode::SmsNeedCaptcha)?;
+        Ok(Some(Gate { window, limit: 1, span, full: Full::NeedsCaptcha }))
+    }
+
+    /// The gates of address and browser. Without a captcha they are narrower, so that however many ask at once no more pass
+    /// without one than may.
+    fn gates_of(&self, caller: &Caller, solved: Option<Gate>) -> Vec<Gate> {
+        let sms = &self.rules.sms;
+        let free = solved.is_none();
+        let mut gates = Vec::from_iter(solved);
+        if let Some(address) = caller.address {
+            let venue = self.app.config.limits.sms.venue_networks.iter().any(|network| network.contains(address));
+            let (limit, after) = if venue {
+                (sms.venue, sms.captcha_after.max(VENUE_CAPTCHA_AFTER))
+            } else {
+                (sms.ip, sms.captcha_after)
+            };
+            gates.push(Gate {
+                window: WindowKey::of_sms_address(&self.app.config.code_store.prefix, counted_as(address)),
+                limit: if free { limit.min(after) } else { limit },
+                span: HOUR,
+                full: if free && after < limit { Full::NeedsCaptcha } else { Full::Address },
+            });
+        }
+        if let Some(browser) = &caller.browser {
+            gates.push(Gate {
+                window: self.window("sms:browser", browser),
+                limit: if free { sms.captcha_device } else { u32::MAX },
+                span: DAY,
+                full: Full::NeedsCaptcha,
+            });
+        }
+        gates
+    }
+
+    /// Takes every gate's place and then makes the number's own step; whatever refuses, the places taken come back.
+    async fn pass(
+        &self,
+        gates: &[Gate],
+        attempt: &AttemptId,
+        without_captcha: Option<u32>,
+    ) -> Result<SmsCode, ApiError> {
+        for (n, gate) in gates.iter().enumerate() {
+            let taken = self.app.codes.take(&gate.window, attempt, gate.limit, gate.span).await;
+            if !matches!(taken, Ok(Place::Taken)) {
+                // A store that did not answer may have taken this one.
+                self.give_back(&gates[..=n], attempt).await;
+            }
+            if let Place::Full(wait) = taken.map_err(away)? {
+                return Err(self.full(gate.full, wait).await);
+            }
+        }
+        let stepped = self.step(without_captcha).await;
+        if stepped.is_err() {
+            self.give_back(gates, attempt).await;
+        }
+        stepped
+    }
+
+    async fn full(&self, full: Full, wait: Duration) -> ApiError {
+        match full {
+            Full::NeedsCaptcha => ErrorCode::SmsNeedCaptcha.into(),
+            Full::Address => ApiError::retry_after(ErrorCode::SmsIpLimit, wait),
+            Full::Tenant => {
+                // One alert a day.
+                let window = self.window("sms:cap-reached", self.tenant);
+                let attempt = AttemptId::new(self.id.clone());
+                if let Ok(true) = self.app.codes.count(&window, &attempt, 1, DAY, DAY).await {
+                    alerts::raise(&self.app, self.tenant, AlertKind::SmsDailyCap, None).await;
+                }
+                ApiError::retry_after(ErrorCode::TooManyRequests, wait).saying(Text::SmsDailyCap)
+            }
+        }
+    }
+
+    async fn give_back(&self, gates: &[Gate], attempt: &AttemptId) {
+        for gate in gates {
+            if self.app.codes.give_back(&gate.window, attempt).await.is_err() {
+                self.app.tasks.spawn(give_back_later(self.app.clone(), gate.window.clone(), attempt.clone()));
+            }
+        }
+    }
+
+    /// The number's own step.
+    async fn step(&self, without_captcha: Option<u32>) -> Result<SmsCode, ApiError> {
+        let code = SmsCode::from_number(self.app.random.number(0..=SmsCode::MAX)).ok_or(ErrorCode::Internal)?;
+        let day = self.day();
+        let new = NewSend { id: &self.id, code: &code, day: &day, without_captcha, rule: self.rule };
+        let step = self.app.codes.sms_send(&self.key, &new).await;
+        match step {
+            Ok(SendStep::Taken) => Ok(code),
+            Ok(SendStep::Locked(left)) => Err(ApiError::retry_after(ErrorCode::SmsCodeLocked, left)),
+            Ok(SendStep::NeedsCaptcha) => Err(ErrorCode::SmsNeedCaptcha.into()),
+            Ok(SendStep::TooSoon(left)) => Err(ApiError::retry_after(ErrorCode::SmsTooFrequent, left)),
+            Ok(SendStep::DayFull) => Err(ErrorCode::SmsDailyLimit.into()),
+            Err(error) => {
+                // It may have been written all the same, or be written once the store goes on.
+                self.undo_later(Undo::CodeAndCoolDown);
+                Err(away(error))
+            }
+        }
+    }
+
+    /// Hands the code to the channels. A send that nobody knows of cannot be: its row is written first.
+    async fn carry(&self, code: SmsCode) -> Result<SmsSent, ApiError> {
+        let (shown, address) = (shown(&self.to), self.caller.as_ref().and_then(|caller| caller.address));
+        let address = address.map(|address| address.to_string());
+        let row = NewSendRow {
+            tenant: self.tenant,
+            id: &self.id,
+            scene: &self.scene,
+            via: self.via,
+            shown: &shown,
+            digest: &self.digest,
+            address: address.as_deref(),
+            at: self.app.clock.now_ms(),
+        };
+        if let Err(error) = transact(|| store::insert_send(&self.app.db, &row)).await {
+            self.undo(Undo::CodeAndCoolDown).await;
+            return Err(error.into());
+        }
+        let message = Message {
+            id: self.id.clone(),
+            tenant: self.tenant,
+            scene: self.scene.clone(),
+            to: self.to.clone(),
+            code,
+            ttl: self.rule.ttl,
+            via: match self.via {
+                Via::Sms => Carried::Sms,
+                Via::Voice => Carried::Voice,
+            },
+        };
+        let report = self.app.channels.send(&message).await;
+        let answer = self.settle(&report).await;
+        let finished = transact(|| store::finish_send(&self.app.db, self.tenant, &self.id, &report)).await;
+        if let Err(error) = finished {
+            tracing::error!(send.id = self.id, %error, "how a send ended could not be written");
+        }
+        answer
+    }
+
+    /// What the number keeps of a send, and what the caller is told.
+    async fn settle(&self, report: &Report) -> Result<SmsSent, ApiError> {
+        let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
+        match report.outcome {
+            // With an unknown end the message may still come: then its code must count.
+            Outcome::Sent | Outcome::Unknown => {
+                Ok(SmsSent { expire_in: seconds(self.rule.ttl), retry_after: seconds(self.rule.cool_down) })
+            }
+            Outcome::NotTaken | Outcome::Refused => {
+                self.undo(Undo::CodeAndCoolDown).await;
+                Err(ErrorCode::SmsSendFailed.into())
+            }
+            Outcome::NumberLimit => {
+                self.undo(Undo::Code).await;
+                Err(ErrorCode::SmsDailyLimit.into())
+            }
+        }
+    }
+
+    async fn undo(&self, undo: Undo) {
+        if self.app.codes.sms_undo(&self.key, &self.id, undo).await.is_err() {
+            self.undo_later(undo);
+        }
+    }
+
+    /// Once the store answers again, and once more a moment later: what was sent to it while it hung may be done only then.
+    fn undo_later(&self, undo: Undo) {
+        let (app, key, id) = (self.app.clone(), self.key.clone(), self.id.clone());
+        self.app.tasks.spawn(async move {
+            let mut again = 2;
+            for _ in 0..UNDO_TIMES {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if app.codes.sms_undo(&key, &id, undo).await.is_ok() {
+                    again -= 1;
+                    if again == 0 {
+                        return;
+                    }
+                }
+            }
+            tracing::warn!(send.id = id, "a send could not be taken back; its cool-down ends by itself");
+        });
+    }
+}
+
+/// The cookie by which a browser's sends are counted, towards the captcha alone.
+const BROWSER_COOKIE: &str = "guidepost-browser";
+
+/// As long as anything counts by it.
+const BROWSER_COOKIE_AGE: u32 = 86_400;
+
+/// What a browser was given when it last asked for a code.
+#[derive(Debug)]
+pub(crate) struct KnownBrowser(Option<String>);
+
+impl<S: Send + Sync> axum::extract::FromRequestParts<S> for KnownBrowser {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let cookies = parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let known = pairs.filter(|(name, value)| *name == BROWSER_COOKIE && (1..=64).contains(&value.len()));
+        Ok(Self(known.map(|(_, value)| value.to_owned()).next()))
+    }
+}
+
+fn browser_cookie(app: &App, id: &Secret) -> Option<HeaderValue> {
+    let flags = if session::is_secure(app) { "; Secure" } else { "" };
+    let text = format!(
+        "{BROWSER_COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={BROWSER_COOKIE_AGE}{flags}",
+        id.expose()
+    );
+    HeaderValue::from_str(&text).ok()
+}
