@@ -328,6 +328,26 @@ impl Channels {
         self.logged(message, report)
     }
 
+    /// Every channel's name, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.channels.iter().map(|channel| channel.config.name.as_str())
+    }
+
+    /// Sends a message by one channel and no other, to try it.
+    ///
+    /// # Errors
+    /// Where there is no such channel, or it is not for this kind of message.
+    pub(crate) async fn send_by(&self, channel: &str, message: &Message) -> anyhow::Result<Report> {
+        let channel = self.named(channel)?;
+        anyhow::ensure!(channel.suits(&message.to, message.via), "this channel is for another kind of message");
+        let name = Some(channel.config.name.clone());
+        let report = match self.try_channel(channel, message).await {
+            Ok((outcome, provider_id, reason)) => Report { outcome, channel: name, provider_id, reason },
+            Err(reason) => Report { outcome: Outcome::NotTaken, channel: name, provider_id: None, reason },
+        };
+        Ok(self.logged(message, report))
+    }
+
     /// What became of a message that this channel has taken.
     ///
     /// # Errors

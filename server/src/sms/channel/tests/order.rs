@@ -172,6 +172,18 @@ async fn after_its_rest_one_message_tries_a_channel_and_a_success_brings_it_back
 }
 
 #[tokio::test]
+async fn one_channel_is_tried_by_its_name_and_no_other_stands_in() {
+    let (first, second, desk) = two().await;
+    assert_eq!(desk.channels.names().collect::<Vec<_>>(), ["first", "second"]);
+    second.say(401, "");
+    let report = desk.channels.send_by("second", &message()).await.unwrap();
+    assert_eq!((told(&report), report.reason.as_str()), ((Outcome::NotTaken, Some("second")), "HTTP 401"));
+    assert_eq!(told(&desk.channels.send_by("second", &message()).await.unwrap()), (Outcome::Sent, Some("second")));
+    desk.channels.send_by("third", &message()).await.unwrap_err();
+    assert_eq!((first.count(), second.count()), (0, 2));
+}
+
+#[tokio::test]
 async fn without_a_channel_for_it_nothing_is_taken() {
     let (_first, _second, desk) = two().await;
     let spoken = crate::sms::channel::Message { via: Via::Voice, ..message() };
