@@ -94,7 +94,14 @@ describe("a mobile number", () => {
 
   it("is not any eleven digits", () => {
     expect(parseMobile("  ")).toEqual({ ok: false, why: "empty" });
-    for (const typed of ["12800138000", "1380013800", "138001380001", "138-0013-8000", "+8612800138000", "+1"]) {
+    for (const typed of [
+      "12800138000",
+      "1380013800",
+      "138001380001",
+      "138-0013-8000",
+      "+8612800138000",
+      "+1",
+    ]) {
       expect(parseMobile(typed), typed).toEqual({ ok: false, why: "ill_formed" });
     }
   });

@@ -51,7 +51,11 @@ describe("a challenge", () => {
 
   it("too hard ends with its time, and one that nobody waits for at once", async () => {
     const hard = await challenge("SHA-256", sha.deriveKey, "00000000000000");
-    await expect(prove(hard, { cores: 2, signal: live(), timeout: 20 })).rejects.toBeInstanceOf(CaptchaFailed);
-    await expect(prove(hard, { cores: 2, signal: AbortSignal.abort() })).rejects.toBeInstanceOf(CaptchaFailed);
+    await expect(prove(hard, { cores: 2, signal: live(), timeout: 20 })).rejects.toBeInstanceOf(
+      CaptchaFailed,
+    );
+    await expect(prove(hard, { cores: 2, signal: AbortSignal.abort() })).rejects.toBeInstanceOf(
+      CaptchaFailed,
+    );
   });
 });
