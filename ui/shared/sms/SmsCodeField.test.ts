@@ -561,7 +561,7 @@ describe("submitting", () => {
 });
 
 describe("the captcha", () => {
-  const CHALLENGE = { parameters: { algorithm: "PBKDF2/SHA-256", nonce: "00" }, signature: "ff" };
+  const CHALLENGE = { algorithm: "SHA-256", challenge: "ab", maxnumber: 9, salt: "s", signature: "ff" };
 
   it("comes when the server asks for it and only then, and the message goes out without another press", async () => {
     const server = browser();
