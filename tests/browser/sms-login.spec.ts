@@ -205,7 +205,7 @@ test("a wrong code gives focus and selection back, the right one goes in, and al
   expect(selected).toEqual([0, 6]);
   expect(await heard()).toEqual([
     "正在发送",
-    "验证码已发送，5 分钟内有效，以最新一条短信为准",
+    "已发送，5 分钟内有效，以最新一条短信为准",
     "验证码是 6 位数字",
     "正在核对验证码",
     "验证码不正确，还可以再试 4 次",

@@ -114,7 +114,7 @@ describe("the way in", () => {
     await page.type("mobile", "1380013");
     expect(page.text("mobile-fault")).toBe("");
     await page.leave("mobile");
-    expect(page.text("mobile-fault")).toBe("请输入 11 位手机号，境外号码以 + 和国家代码开头");
+    expect(page.text("mobile-fault")).toBe("请输入 11 位手机号，境外加 + 区号");
     expect(page.find("mobile").getAttribute("aria-invalid")).toBe("true");
     await page.type("sms-code", "048392");
     expect(asked).toEqual([]);

@@ -28,7 +28,7 @@ export const common: Common = {
     codeExpired: "This code has run out or has been used. Ask for a new one.",
     codeLocked: "Too many wrong codes, try again in about {minutes} min",
     needCaptcha: "The security check failed, try once more",
-    sendFailed: "The message was not sent. You can try again at once; this try counts for today.",
+    sendFailed: "Not sent. You can try again at once; this try counts for today.",
     ipLimit: "Too many messages from this network, try again in about {minutes} min",
     tooMany: "Too many tries, try again in about {minutes} min",
     sendUnknown: "The network is shaky and the message may be on its way. If none comes, try again.",
@@ -84,7 +84,7 @@ export const visitor: Visitor = {
   signIn: {
     mobile: "Mobile number",
     mobileEmpty: "Type your mobile number",
-    mobileIllFormed: "Type the 11 digits, or + and the country code for numbers from abroad",
+    mobileIllFormed: "11 digits, or + and the country code",
     submit: "Sign in",
     sending: "Signing in",
     noAccount: "There is no booking for this number. Use the one you booked with.",

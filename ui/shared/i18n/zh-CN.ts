@@ -11,7 +11,7 @@ export const common = {
     sending: "正在发送",
     waitSeconds: "{time} 秒后重发",
     waitLong: "{time} 后重发",
-    sent: "验证码已发送，{minutes} 分钟内有效，以最新一条短信为准",
+    sent: "已发送，{minutes} 分钟内有效，以最新一条短信为准",
     canSend: "可以重新获取验证码了",
     proving: "正在进行安全验证，无需操作",
     provingLong: "正在进行安全验证，已等待 {seconds} 秒",
@@ -77,7 +77,7 @@ export const visitor = {
   signIn: {
     mobile: "手机号",
     mobileEmpty: "请输入手机号",
-    mobileIllFormed: "请输入 11 位手机号，境外号码以 + 和国家代码开头",
+    mobileIllFormed: "请输入 11 位手机号，境外加 + 区号",
     submit: "登录",
     sending: "正在登录",
     noAccount: "此手机号没有预约，请用预约时的手机号",
