@@ -135,7 +135,13 @@ test("the countdown survives a reload, and belongs to its number", async ({ page
   await page.getByTestId("mobile").fill("１３８ 0000 0001");
   await expect.poll(() => secondsLeft(page)).toBeGreaterThan(30);
   expect(await secondsLeft(page)).toBeLessThanOrEqual(before);
-  await page.getByTestId("sms-send").click();
+  const posts: string[] = [];
+  page.on("request", (request) => {
+    if (request.method() === "POST") posts.push(request.url());
+  });
+  // Playwright would wait until the button may be pressed.
+  await page.getByTestId("sms-send").click({ force: true });
+  expect(posts).toEqual([]);
   await page.getByTestId("mobile").fill(ANOTHER);
   await expect(page.getByTestId("sms-send")).toHaveText("获取验证码");
   expect(gateway.messages.length).toBe(1);
@@ -230,6 +236,26 @@ test("a message that no channel took has counted, and may be asked for again at 
   await page.getByTestId("sms-send").click();
   await expect.poll(() => secondsLeft(page)).toBeGreaterThan(30);
   await page.getByTestId("sms-code").fill(gateway.code());
+  await expect(page.getByTestId("order").first()).toBeVisible();
+});
+
+test("a number without bookings is told so, and leads back to the number", async ({
+  page,
+  venue,
+  gateway,
+}) => {
+  await page.goto(venue.url);
+  await askFor(page, "13800009999");
+  await expect(page.getByTestId("sms-code")).toBeFocused();
+  await page.keyboard.type(gateway.code());
+  await expect(page.getByTestId("plain")).toHaveText("没有订单");
+  await page.getByTestId("another").click();
+  await expect(page.getByTestId("plain")).toHaveText("请登录");
+  await page.reload();
+  await expect(page.getByTestId("plain"), "the session has ended on the server too").toHaveText("请登录");
+  await askFor(page, NUMBER);
+  await expect(page.getByTestId("sms-code")).toBeFocused();
+  await page.keyboard.type(gateway.code());
   await expect(page.getByTestId("order").first()).toBeVisible();
 });
 
