@@ -11,6 +11,8 @@ import { createInterface } from "node:readline";
 export interface Options {
   /** Seconds that a verify code lives. */
   codeLife: number;
+  /** Further settings, as environment variables. */
+  settings: Record<string, string>;
 }
 
 /** A running server and the links that it printed. */
@@ -40,7 +42,7 @@ async function post(url: string, body: object, token?: string): Promise<unknown>
   return response.json();
 }
 
-async function openVenue(codeLife: number): Promise<Venue> {
+export async function openVenue({ codeLife, settings }: Options): Promise<Venue> {
   const binary = process.env.GUIDEPOST_SERVER_BIN;
   if (!binary) throw new Error("GUIDEPOST_SERVER_BIN must name the server's binary");
   const folder = await mkdtemp(join(tmpdir(), "guidepost-browser-"));
@@ -52,6 +54,7 @@ async function openVenue(codeLife: number): Promise<Venue> {
       GUIDEPOST_DATABASE__URL: `sqlite://${join(folder, "guidepost.db")}`,
       GUIDEPOST_VERIFY_CODE__TTL: String(codeLife),
       RUST_LOG: "trace",
+      ...settings,
     },
   });
   let log = "";
@@ -118,8 +121,9 @@ async function openVenue(codeLife: number): Promise<Venue> {
 
 export const test = base.extend<Options & { venue: Venue; orderNo: string }>({
   codeLife: [60, { option: true }],
-  venue: async ({ codeLife }, use) => {
-    const venue = await openVenue(codeLife);
+  settings: [{}, { option: true }],
+  venue: async ({ codeLife, settings }, use) => {
+    const venue = await openVenue({ codeLife, settings });
     await use(venue);
     await venue.stop();
   },

@@ -2,7 +2,15 @@
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { cleanDigits, inGroups, orderTail, parseOrderNo, parseVerifyCode } from "./numbers";
+import {
+  cleanDigits,
+  inGroups,
+  orderTail,
+  parseMobile,
+  parseOrderNo,
+  parseSmsCode,
+  parseVerifyCode,
+} from "./numbers";
 
 const CASES = resolve(import.meta.dirname, "../../../shared/cases/typed-codes.json");
 const shared = existsSync(CASES);
@@ -63,5 +71,38 @@ describe("an order number", () => {
   it("is shown by its last six", () => {
     expect(orderTail("BK202608010001")).toBe("010001");
     expect(orderTail("A1")).toBe("A1");
+  });
+});
+
+describe("an SMS code", () => {
+  it("may begin with zeros and stays text", () => {
+    expect(parseSmsCode("０００ 012")).toEqual({ ok: true, value: "000012" });
+    expect(parseSmsCode("\u200b")).toEqual({ ok: false, why: "empty" });
+    for (const typed of ["12345", "1234567", "12345l", "123-456"]) {
+      expect(parseSmsCode(typed), typed).toEqual({ ok: false, why: "ill_formed" });
+    }
+  });
+});
+
+describe("a mobile number", () => {
+  it("is one number however it is typed", () => {
+    for (const typed of ["13800138000", "138 0013 8000", "１３８００１３８０００", "+86 138 0013 8000"]) {
+      expect(parseMobile(typed), typed).toEqual({ ok: true, value: "+8613800138000" });
+    }
+    expect(parseMobile("+44 7911 123456")).toEqual({ ok: true, value: "+447911123456" });
+  });
+
+  it("is not any eleven digits", () => {
+    expect(parseMobile("  ")).toEqual({ ok: false, why: "empty" });
+    for (const typed of [
+      "12800138000",
+      "1380013800",
+      "138001380001",
+      "138-0013-8000",
+      "+8612800138000",
+      "+1",
+    ]) {
+      expect(parseMobile(typed), typed).toEqual({ ok: false, why: "ill_formed" });
+    }
   });
 });

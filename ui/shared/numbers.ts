@@ -22,6 +22,22 @@ export function parseVerifyCode(typed: string): Parsed {
   return /^[1-9][0-9]{5}$/.test(value) ? { ok: true, value } : { ok: false, why: "ill_formed" };
 }
 
+/** An SMS code: six digits, leading zeros included; another thing than a verify code. */
+export function parseSmsCode(typed: string): Parsed {
+  const value = cleanDigits(typed);
+  if (value === "") return { ok: false, why: "empty" };
+  return /^[0-9]{6}$/.test(value) ? { ok: true, value } : { ok: false, why: "ill_formed" };
+}
+
+/** A mobile number in E.164: a bare mainland number is one of `+86`. */
+export function parseMobile(typed: string): Parsed {
+  const value = cleanDigits(typed);
+  if (value === "") return { ok: false, why: "empty" };
+  const mainland = /^(?:\+86)?(1[3-9][0-9]{9})$/.exec(value)?.[1];
+  if (mainland) return { ok: true, value: `+86${mainland}` };
+  return /^\+(?!86)[1-9][0-9]{6,14}$/.test(value) ? { ok: true, value } : { ok: false, why: "ill_formed" };
+}
+
 /** An order's number: `[0-9A-Za-z_-]{1,64}`, upper-cased. */
 export function parseOrderNo(typed: string): Parsed {
   const value = cleanDigits(typed);

@@ -22,6 +22,7 @@ function world(orders: OwnOrder[] = [order("BK1")], ttl = 60_000) {
     fault: null as Error | null,
     signIn: null as Error | null,
     asked: 0,
+    signedOut: 0,
     delay: 0,
     /** How long the phone has slept, its timers with it. */
     slept: 0,
@@ -36,6 +37,10 @@ function world(orders: OwnOrder[] = [order("BK1")], ttl = 60_000) {
       await wait();
       if (server.signIn !== null) throw server.signIn;
       return { expiresAt: 0, roles: [], name: "" };
+    },
+    signOut: () => {
+      server.signedOut += 1;
+      return server.fault === null ? Promise.resolve(true) : Promise.reject(server.fault);
     },
     ownOrders: async () => {
       await wait();
@@ -352,5 +357,17 @@ describe("the way in", () => {
     now.server.fault = refusal(1403);
     await now.page.start(null);
     expect(now.page.screen.value).toEqual({ kind: "not_visitor" });
+  });
+
+  it("can be left for another number, at once and whatever the server says", async () => {
+    now = world([]);
+    await now.page.start(null);
+    now.server.fault = new NoAnswer("network");
+    await now.page.signOut();
+    expect(now.server.signedOut).toBe(1);
+    expect(now.page.screen.value).toEqual({ kind: "signed_out", linkDead: false });
+    now.server.fault = null;
+    await now.page.start(null);
+    expect(now.page.screen.value).toEqual({ kind: "no_orders" });
   });
 });

@@ -30,7 +30,7 @@ export type Screen =
   | { kind: "done"; order: OwnOrder; status: Exclude<OrderStatus, "paid">; consumedAt: number | null };
 
 export interface PageOptions {
-  client: Pick<Client, "signInByLink" | "ownOrders" | "verifyCode">;
+  client: Pick<Client, "signInByLink" | "signOut" | "ownOrders" | "verifyCode">;
   /** Milliseconds of a clock that never jumps; the phone's wall clock is often wrong and is not asked. */
   now: () => number;
   /** The order that the page's address names. */
@@ -90,6 +90,19 @@ export class VisitorPage {
     this.failures = 0;
     this.show({ kind: "working", on: token === null ? "orders" : "sign_in", since: this.options.now() });
     await this.enter();
+  }
+
+  /** Leaves this account for another one. */
+  async signOut(): Promise<void> {
+    this.stop();
+    this.orders = [];
+    this.token = null;
+    this.show({ kind: "signed_out", linkDead: false });
+    try {
+      await this.options.client.signOut();
+    } catch {
+      // The next sign-in takes the session's place in this browser, and the old one ends by itself.
+    }
   }
 
   /** Shows the order that the address names now (the back button), or the list. */

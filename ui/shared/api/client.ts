@@ -10,6 +10,7 @@ export type Info = Schemas["Info"];
 
 /** The error codes that a page acts on; any other is told in the server's words. */
 export const Code = {
+  badRequest: 1400,
   unauthenticated: 1401,
   forbidden: 1403,
   tooManyRequests: 1429,
@@ -17,6 +18,15 @@ export const Code = {
   orderNotExists: 2001,
   statusNotAllowed: 2002,
   verifyCodeUnavailable: 2004,
+  mobileInvalid: 4001,
+  smsTooFrequent: 4002,
+  smsDailyLimit: 4003,
+  smsCodeWrong: 4004,
+  smsCodeExpired: 4005,
+  smsCodeLocked: 4006,
+  smsNeedCaptcha: 4007,
+  smsSendFailed: 4008,
+  smsIpLimit: 4009,
 } as const;
 
 /** No answer of the server's: the network is away or too slow, or something between answered in its stead. */
@@ -67,6 +77,24 @@ export class Client {
 
   signInByLink(token: string): Promise<Schemas["SignedIn"]> {
     return this.call("/api/auth/sign-in-link", { token });
+  }
+
+  /** Signs in with an SMS code of the scene `login`; the same `requestId` again takes up an answer that was lost. */
+  signInBySms(mobile: string, code: string, requestId: string): Promise<unknown> {
+    return this.post("/api/auth/sms-login", { mobile, code, requestId });
+  }
+
+  signOut(): Promise<unknown> {
+    return this.post("/api/auth/logout", {});
+  }
+
+  /** The tenant that requests name, where the page's address names one. */
+  get tenant(): string | undefined {
+    return this.options.tenant;
+  }
+
+  post(path: string, body: object): Promise<unknown> {
+    return this.call(path, body);
   }
 
   info(): Promise<Info> {
