@@ -42,12 +42,12 @@ impl Parts {
         std::fs::write(&key, [7; 32]).unwrap();
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
         let environment = vec![
-            ("GUIDEPOST_SECRET_KEY_FILE", key.display().to_string()),
             ("GUIDEPOST_LISTEN", "127.0.0.1:0".to_owned()),
             ("GUIDEPOST_DATABASE__URL", database),
             ("GUIDEPOST_CODE_STORE__URL", format!("redis://127.0.0.1:{}", redis.port)),
             ("GUIDEPOST_CODE_STORE__TIMEOUT_MS", "10000".to_owned()),
             ("GUIDEPOST_WEB_HOOKS", hooks.to_string()),
+            ("GUIDEPOST_SECRET_KEY_FILE", key.display().to_string()),
         ];
         Self { environment, redis, _mariadb: mariadb, _folder: folder }
     }
