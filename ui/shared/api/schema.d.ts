@@ -236,6 +236,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/change-mobile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Changes the number of the caller's account, and ends its other sessions. */
+        post: operations["change_mobile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/login": {
         parameters: {
             query?: never;
@@ -245,7 +262,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Signs in by user name and password. */
+        /** Signs in by user name and password; visitors and guides by their number as the user name, too. */
         post: operations["login"];
         delete?: never;
         options?: never;
@@ -287,6 +304,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sets the caller's own password, and ends the account's other sessions. */
+        post: operations["set_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/register": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a visitor's account by a code of the scene `register`; a number that is known is signed in. */
+        post: operations["register"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/reset-password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sets a new password by a code of the scene `reset_password`, and ends every session of the account. Not for admins:
+         *     whoever holds a phone must not become one.
+         */
+        post: operations["reset_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/sign-in-link": {
         parameters: {
             query?: never;
@@ -304,6 +375,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/sms-login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Signs in by a code of the scene `login`. A number that nobody knows gets a visitor's account, unless that is turned off. */
+        post: operations["sms_login"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/captcha": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A challenge for a number and a scene. */
+        post: operations["challenge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/info": {
         parameters: {
             query?: never;
@@ -315,6 +420,23 @@ export interface paths {
         get: operations["info"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sms/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a code. */
+        post: operations["send"];
         delete?: never;
         options?: never;
         head?: never;
@@ -517,6 +639,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/open-api/sms/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends a code of one of the settings' scenes. The number's limits and the tenant's hold; a machine has no address's. */
+        post: operations["send"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/open-api/sms/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Checks a code, and uses it up where it is right. */
+        post: operations["verify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/open-api/tasks/{taskNo}": {
         parameters: {
             query?: never;
@@ -545,7 +701,7 @@ export interface components {
              * @description Its number, growing.
              */
             id: number;
-            /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures` or `web_hook_given_up`. */
+            /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance` or `sms_daily_cap`. */
             kind: string;
             /** @description Whom it concerns. */
             name?: string | null;
@@ -559,6 +715,38 @@ export interface components {
         BadField: {
             /** @description The field's name in the request. */
             field: string;
+        };
+        /** @description A proof-of-work challenge as ALTCHA defines it. */
+        CaptchaChallenge: {
+            /** @description `SHA-256`. */
+            algorithm: string;
+            /** @description Lower-case hex of the hash of `salt` and the number sought, one behind the other. */
+            challenge: string;
+            /**
+             * Format: int32
+             * @description The number sought is not larger.
+             */
+            maxnumber: number;
+            /** @description In front of the number; ends with `&`. */
+            salt: string;
+            /** @description Of the challenge. */
+            signature: string;
+        };
+        /** @description `POST /api/captcha`: a challenge for a number and a scene. */
+        CaptchaRequest: {
+            /** @description The number; for `confirm` the account's own, which is what is taken where it is missing. */
+            mobile?: string | null;
+            /** @description The scene. */
+            scene: string;
+        };
+        /** @description `POST /api/auth/change-mobile`. */
+        ChangeMobileRequest: {
+            /** @description The new number. */
+            mobile: string;
+            /** @description A code of the scene `change_mobile`, sent to the new number. */
+            code: string;
+            /** @description A code of the scene `confirm`, sent to the old number. */
+            oldCode: string;
         };
         /** @description `POST …/compensate` and `…/reverse`: what an admin confirms by SMS. */
         ConfirmedRequest: {
@@ -636,6 +824,32 @@ export interface components {
          * @enum {string}
          */
         Entry: "scan" | "wedge" | "manual";
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_CaptchaChallenge: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description A proof-of-work challenge as ALTCHA defines it. */
+            data?: {
+                /** @description `SHA-256`. */
+                algorithm: string;
+                /** @description Lower-case hex of the hash of `salt` and the number sought, one behind the other. */
+                challenge: string;
+                /**
+                 * Format: int32
+                 * @description The number sought is not larger.
+                 */
+                maxnumber: number;
+                /** @description In front of the number; ends with `&`. */
+                salt: string;
+                /** @description Of the challenge. */
+                signature: string;
+            };
+        };
         /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
         Envelope_Consumed: {
             /**
@@ -730,6 +944,21 @@ export interface components {
                 /** @description Where it stands. */
                 status: components["schemas"]["OrderStatus"];
                 taskNo?: components["schemas"]["TaskNo"] | null;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_MachineSmsVerified: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description A code was right, and is used up. */
+            data?: {
+                /** @description `true`; a wrong code is an error. */
+                verified: boolean;
             };
         };
         /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
@@ -849,7 +1078,7 @@ export interface components {
                      * @description Its number, growing.
                      */
                     id: number;
-                    /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures` or `web_hook_given_up`. */
+                    /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance` or `sms_daily_cap`. */
                     kind: string;
                     /** @description Whom it concerns. */
                     name?: string | null;
@@ -972,6 +1201,29 @@ export interface components {
                 roles: components["schemas"]["Role"][];
                 /** @description The account's name. */
                 name: string;
+            };
+        };
+        /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
+        Envelope_SmsSent: {
+            /**
+             * Format: int32
+             * @description 0, or the error's number.
+             */
+            code: number;
+            /** @description Empty, or what went wrong in the caller's language. */
+            msg: string;
+            /** @description A code is on its way: the same answer whether the number is known or not. */
+            data?: {
+                /**
+                 * Format: int32
+                 * @description How long the code counts.
+                 */
+                expireIn: number;
+                /**
+                 * Format: int32
+                 * @description When another may be asked for.
+                 */
+                retryAfter: number;
             };
         };
         /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
@@ -1236,6 +1488,34 @@ export interface components {
             status: components["schemas"]["OrderStatus"];
             taskNo?: components["schemas"]["TaskNo"] | null;
         };
+        /** @description `POST /open-api/sms/send`: a code for another system of the house. */
+        MachineSmsSend: {
+            /** @description The number. */
+            mobile?: string | null;
+            /** @description A mailbox in place of a number. */
+            email?: string | null;
+            /** @description A scene of the settings; the product's own are not for machines. */
+            scene: string;
+            via?: components["schemas"]["Via"] | null;
+        };
+        /** @description A code was right, and is used up. */
+        MachineSmsVerified: {
+            /** @description `true`; a wrong code is an error. */
+            verified: boolean;
+        };
+        /** @description `POST /open-api/sms/verify`. */
+        MachineSmsVerify: {
+            /** @description The number. */
+            mobile?: string | null;
+            /** @description A mailbox in place of a number. */
+            email?: string | null;
+            /** @description The scene of the send. */
+            scene: string;
+            /** @description The code. */
+            code: string;
+            /** @description The caller's name for this attempt: a repeat within 10 s succeeds again. */
+            requestId?: string | null;
+        };
         /** @description The task as it stands after a `PUT`. */
         MachineTask: {
             /** @description The task's number. */
@@ -1426,6 +1706,11 @@ export interface components {
             /** @description The guides assigned to it, each one known. */
             guideMobiles: components["schemas"]["Secret"][];
         };
+        /** @description `data` of a 1403 with a reason. */
+        Reason: {
+            /** @description `no_mobile` or `no_account`. */
+            reason: string;
+        };
         /** @description `GET /open-api/redemptions`: the audit as a feed. */
         RedemptionFeed: {
             /** @description The rows after the cursor, in order. */
@@ -1471,6 +1756,34 @@ export interface components {
              */
             at: number;
         };
+        /** @description `POST /api/auth/register`. */
+        RegisterRequest: {
+            /** @description The number. */
+            mobile: string;
+            /** @description A code of the scene `register`. */
+            code: string;
+            /** @description The name of a new account; a known number keeps its own. */
+            name: string;
+            /** @description The caller's name for this attempt: a repeat within 10 s succeeds again with a fresh token. */
+            requestId?: string | null;
+        };
+        /** @description `data` of 4004. */
+        Remaining: {
+            /**
+             * Format: int32
+             * @description Tries that are left before the lock.
+             */
+            remaining: number;
+        };
+        /** @description `POST /api/auth/reset-password`; not for admins. */
+        ResetPasswordRequest: {
+            /** @description The number. */
+            mobile: string;
+            /** @description A code of the scene `reset_password`. */
+            code: string;
+            /** @description 8 characters and more. */
+            newPassword: string;
+        };
         /** @description `data` of the limits. */
         RetryAfter: {
             /**
@@ -1496,6 +1809,21 @@ export interface components {
         };
         /** @description A code, token or password on its way through a request; `Debug` prints stars. */
         Secret: string;
+        /** @description `POST /api/sms/send`: send a code to a number. */
+        SendSmsRequest: {
+            /** @description The number; for `confirm` the account's own, which is what is taken where it is missing. */
+            mobile?: string | null;
+            /** @description `login`, `register`, `reset_password`, `change_mobile` or `confirm`; the last two with a session. */
+            scene: string;
+            /** @description A solved challenge of `POST /api/captcha`, after a 4007. */
+            captchaToken?: string | null;
+            via?: components["schemas"]["Via"] | null;
+        };
+        /** @description `POST /api/auth/password`: sets the caller's own password. */
+        SetPasswordRequest: {
+            /** @description 8 characters and more. */
+            newPassword: string;
+        };
         /** @description Settings that can be changed while the server runs: a flat map from the names in the settings file to their values. */
         SettingsMap: Record<string, never>;
         /** @description `POST /api/auth/sign-in-link`: the token of a one-time sign-in link. */
@@ -1515,6 +1843,28 @@ export interface components {
             roles: components["schemas"]["Role"][];
             /** @description The account's name. */
             name: string;
+        };
+        /** @description `POST /api/auth/sms-login`. */
+        SmsLoginRequest: {
+            /** @description The number. */
+            mobile: string;
+            /** @description A code of the scene `login`. */
+            code: string;
+            /** @description The caller's name for this attempt: a repeat within 10 s succeeds again with a fresh token. */
+            requestId?: string | null;
+        };
+        /** @description A code is on its way: the same answer whether the number is known or not. */
+        SmsSent: {
+            /**
+             * Format: int32
+             * @description How long the code counts.
+             */
+            expireIn: number;
+            /**
+             * Format: int32
+             * @description When another may be asked for.
+             */
+            retryAfter: number;
         };
         /** @description A task's number: the form of an order's number, upper-cased likewise. */
         TaskNo: string;
@@ -1595,6 +1945,11 @@ export interface components {
              */
             expireTime: number;
         };
+        /**
+         * @description How a code is carried.
+         * @enum {string}
+         */
+        Via: "sms" | "voice";
     };
     responses: {
         /** @description why not */
@@ -2057,7 +2412,10 @@ export interface operations {
             409: components["responses"]["Refusal"];
             413: components["responses"]["Refusal"];
             415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
             500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
             503: components["responses"]["Refusal"];
         };
     };
@@ -2096,7 +2454,45 @@ export interface operations {
             409: components["responses"]["Refusal"];
             413: components["responses"]["Refusal"];
             415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
             500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    change_mobile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeMobileRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_bool"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
             503: components["responses"]["Refusal"];
         };
     };
@@ -2180,6 +2576,108 @@ export interface operations {
             503: components["responses"]["Refusal"];
         };
     };
+    set_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetPasswordRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_bool"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    register: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegisterRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_SignedIn"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    reset_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResetPasswordRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_bool"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
     sign_in_by_link: {
         parameters: {
             query?: never;
@@ -2212,6 +2710,76 @@ export interface operations {
             503: components["responses"]["Refusal"];
         };
     };
+    sms_login: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SmsLoginRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_SignedIn"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    challenge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CaptchaRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_CaptchaChallenge"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
     info: {
         parameters: {
             query?: never;
@@ -2233,6 +2801,41 @@ export interface operations {
             401: components["responses"]["Refusal"];
             429: components["responses"]["Refusal"];
             500: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    send: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendSmsRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_SmsSent"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
             503: components["responses"]["Refusal"];
         };
     };
@@ -2582,6 +3185,76 @@ export interface operations {
             401: components["responses"]["Refusal"];
             403: components["responses"]["Refusal"];
             500: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    send: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MachineSmsSend"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_SmsSent"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
+            503: components["responses"]["Refusal"];
+        };
+    };
+    verify: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MachineSmsVerify"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Envelope_MachineSmsVerified"];
+                };
+            };
+            400: components["responses"]["Refusal"];
+            401: components["responses"]["Refusal"];
+            403: components["responses"]["Refusal"];
+            408: components["responses"]["Refusal"];
+            409: components["responses"]["Refusal"];
+            413: components["responses"]["Refusal"];
+            415: components["responses"]["Refusal"];
+            422: components["responses"]["Refusal"];
+            429: components["responses"]["Refusal"];
+            500: components["responses"]["Refusal"];
+            502: components["responses"]["Refusal"];
             503: components["responses"]["Refusal"];
         };
     };
