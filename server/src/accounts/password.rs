@@ -2,11 +2,10 @@
 
 use super::{session, store};
 use crate::app::App;
-use crate::codes::{AttemptId, Place, WindowKey};
+use crate::codes::{AttemptId, Place, WindowKey, later};
 use crate::http::error::ApiError;
 use crate::http::extract::Body;
 use crate::http::session::{NamedTenant, WebClient};
-use crate::redemption::give_back_later;
 use crate::sms::verify::away;
 use crate::text::Text;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
@@ -87,9 +86,7 @@ pub(crate) async fn login(
     let checkable = hash.is_some();
     let matches = verify(request.password, hash.unwrap_or_else(|| NOBODY.clone())).await;
     let account = account.filter(|_| checkable && matches).ok_or_else(wrong)?;
-    if app.codes.give_back(&window, &attempt).await.is_err() {
-        app.tasks.spawn(give_back_later(app.clone(), window, attempt));
-    }
+    later::give_back(&app.codes, &window, &attempt).await;
 
     let mut tx = app.db.begin().await?;
     let signed_in = session::open(&app, &mut tx, &account).await?;

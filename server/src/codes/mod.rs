@@ -1,5 +1,6 @@
 //! The code store: where verify codes live their short lives and attempts are counted, and nowhere else.
 
+pub(crate) mod later;
 mod memory;
 mod redis;
 pub mod sms;

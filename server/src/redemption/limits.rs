@@ -2,7 +2,7 @@
 
 use super::store::{self, Operator};
 use crate::app::App;
-use crate::codes::{AttemptId, CodesAway, CodesResult, Place, WindowKey};
+use crate::codes::{AttemptId, CodesAway, CodesResult, Place, WindowKey, later};
 use crate::http::error::ApiError;
 use crate::ops::alerts;
 use crate::settings::Rules;
@@ -18,8 +18,6 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// What an attempt may wait for the code store in all, in multiples of one use's limit: with the default, an answer comes
 /// within two seconds.
 const USES: u32 = 2;
-/// How often it is tried to give a place back, a second apart: it comes back by itself after a minute.
-const TIMES: u32 = 60;
 const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 
 /// The limits as one attempt meets them.
@@ -149,9 +147,10 @@ impl Limits {
     async fn give_back(&self, windows: impl Iterator<Item = &WindowKey>) {
         let hung = self.is_out_of_patience();
         let each = windows.map(async |window| {
-            let back = if hung { None } else { self.app.codes.give_back(window, &self.attempt).await.ok() };
-            if back.is_none() {
-                tokio::spawn(give_back_later(self.app.clone(), window.clone(), self.attempt.clone()));
+            if hung {
+                later::give_back_later(&self.app.codes, window, &self.attempt);
+            } else {
+                later::give_back(&self.app.codes, window, &self.attempt).await;
             }
         });
         futures::future::join_all(each.collect::<Vec<_>>()).await;
@@ -190,22 +189,6 @@ impl Limits {
         }
         Ok(())
     }
-}
-
-/// Gives a place back once the store answers again; and once more a moment later, for what was sent to it while it hung may
-/// be done only then.
-pub(crate) async fn give_back_later(app: App, window: WindowKey, attempt: AttemptId) {
-    let mut again = 2;
-    for _ in 0..TIMES {
-        if app.codes.give_back(&window, &attempt).await.is_ok() {
-            again -= 1;
-            if again == 0 {
-                return;
-            }
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-    tracing::warn!("a place could not be given back; it comes back by itself");
 }
 
 /// Where a guide's failures are counted; its hold is the guide's freeze.

@@ -10,7 +10,7 @@ mod redeem;
 mod rotate;
 pub(crate) mod store;
 
-pub(crate) use limits::{counted_as, freeze_window_of, give_back_later};
+pub(crate) use limits::{counted_as, freeze_window_of};
 
 use crate::app::App;
 use utoipa_axum::router::OpenApiRouter;

@@ -8,6 +8,7 @@ use super::verify::away;
 use crate::accounts::session::{self, Session};
 use crate::accounts::store::mobile_of;
 use crate::app::{App, token_hash};
+use crate::codes::later::{self, until_done_twice};
 use crate::codes::sms::{NewSend, SceneRule, SendStep, SmsKey, Undo};
 use crate::codes::{AttemptId, Place, WindowKey};
 use crate::config::SCENES;
@@ -16,7 +17,7 @@ use crate::http::error::{Answer, ApiError};
 use crate::http::extract::{self, Body, ClientAddress};
 use crate::http::session::{NamedTenant, WebClient};
 use crate::ops::alerts;
-use crate::redemption::{counted_as, give_back_later};
+use crate::redemption::counted_as;
 use crate::settings::Rules;
 use crate::text::Text;
 use axum::extract::State;
@@ -35,9 +36,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// Sends from an address of the venue's own networks in an hour that go without a captcha.
 const VENUE_CAPTCHA_AFTER: u32 = 100;
-
-/// How often it is tried to take back what a store that hung may have written, a second apart.
-const UNDO_TIMES: u32 = 60;
 
 /// Sends a code.
 #[utoipa::path(post, path = "/api/sms/send", tag = "accounts", request_body = SendSmsRequest,
@@ -296,9 +294,7 @@ impl Sending {
 
     async fn give_back(&self, gates: &[Gate], attempt: &AttemptId) {
         for gate in gates {
-            if self.app.codes.give_back(&gate.window, attempt).await.is_err() {
-                self.app.tasks.spawn(give_back_later(self.app.clone(), gate.window.clone(), attempt.clone()));
-            }
+            later::give_back(&self.app.codes, &gate.window, attempt).await;
         }
     }
 
@@ -386,21 +382,13 @@ impl Sending {
         }
     }
 
-    /// Once the store answers again, and once more a moment later: what was sent to it while it hung may be done only then.
+    /// Once the store answers again. Shut-down does not wait for it.
     fn undo_later(&self, undo: Undo) {
-        let (app, key, id) = (self.app.clone(), self.key.clone(), self.id.clone());
-        self.app.tasks.spawn(async move {
-            let mut again = 2;
-            for _ in 0..UNDO_TIMES {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                if app.codes.sms_undo(&key, &id, undo).await.is_ok() {
-                    again -= 1;
-                    if again == 0 {
-                        return;
-                    }
-                }
+        let (codes, key, id) = (self.app.codes.clone(), self.key.clone(), self.id.clone());
+        tokio::spawn(async move {
+            if !until_done_twice(|| codes.sms_undo(&key, &id, undo)).await {
+                tracing::warn!(send.id = id, "a send could not be taken back; its cool-down ends by itself");
             }
-            tracing::warn!(send.id = id, "a send could not be taken back; its cool-down ends by itself");
         });
     }
 }

@@ -6,10 +6,10 @@ use crate::accounts::session::Session;
 use crate::accounts::store::mobile_of;
 use crate::app::App;
 use crate::codes::sms::{Try, TryStep};
-use crate::codes::{AttemptId, Place, WindowKey};
+use crate::codes::{AttemptId, Place, WindowKey, later};
 use crate::db::{DbError, Tx};
 use crate::http::error::ApiError;
-use crate::redemption::{counted_as, give_back_later};
+use crate::redemption::counted_as;
 use crate::text::Text;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -112,9 +112,8 @@ async fn check_repeatable(
     let step = app.codes.sms_try(&key, &tried).await;
     if !matches!(step, Ok(TryStep::Wrong(_)))
         && let Some((window, _, place)) = place
-        && app.codes.give_back(&window, &place).await.is_err()
     {
-        app.tasks.spawn(give_back_later(app.clone(), window, place));
+        later::give_back(&app.codes, &window, &place).await;
     }
     match step.map_err(away)? {
         TryStep::Right(send) => Ok(Used {
