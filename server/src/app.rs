@@ -8,6 +8,7 @@ use crate::db::Db;
 use crate::http::error::ApiError;
 use crate::secret_key::Keys;
 use crate::settings::SettingsCache;
+use crate::signature::hex;
 use crate::sms::channel::{Channels, Parts};
 use crate::web_hooks::WebHooks;
 use anyhow::Context;
@@ -132,5 +133,5 @@ fn open_codes(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<dyn
 
 /// What the database keeps of a token or key: its SHA-256, hex.
 pub(crate) fn token_hash(token: &str) -> String {
-    Sha256::digest(token.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+    hex(&Sha256::digest(token.as_bytes()))
 }

@@ -5,9 +5,8 @@
 
 use crate::clock::RandomSource;
 use crate::config::Config;
+use crate::signature::{hex, hmac_sha256};
 use anyhow::{Context, bail, ensure};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -27,18 +26,17 @@ impl std::fmt::Debug for DerivedKey {
 impl DerivedKey {
     /// HMAC-SHA-256 over parts that cannot run into each other: each is led by its length.
     pub(crate) fn digest(&self, parts: &[&[u8]]) -> [u8; BYTES] {
-        // A key of any length fits; an empty digest would be worse than none, and cannot come.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return [0; BYTES] };
+        let mut text = Vec::new();
         for part in parts {
-            mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part);
+            text.extend((part.len() as u64).to_be_bytes());
+            text.extend_from_slice(part);
         }
-        mac.finalize().into_bytes().into()
+        hmac_sha256(&self.0, &text)
     }
 
     /// The same as text.
     pub(crate) fn hex(&self, parts: &[&[u8]]) -> String {
-        self.digest(parts).iter().map(|b| format!("{b:02x}")).collect()
+        hex(&self.digest(parts))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::codes::WindowKey;
 use crate::http::error::{Answer, ApiError, ApiResult};
 use crate::http::extract::Body;
 use crate::http::session::NamedTenant;
+use crate::signature::hex;
 use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -45,10 +46,6 @@ pub(crate) async fn challenge(
     app.random.fill(&mut salt);
     let number = app.random.number(0..=MAX_NUMBER);
     Ok(Answer(make(&app, asked.tenant, &asked.to, &request.scene, &salt, number)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn make(app: &AppState, tenant: TenantId, to: &Recipient, scene: &str, random: &[u8], number: u32) -> CaptchaChallenge {

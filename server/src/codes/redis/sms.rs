@@ -3,6 +3,7 @@
 use super::super::sms::{NewSend, NumberState, SceneRule, SendStep, SmsCodes, SmsKey, Try, TryStep, Undo};
 use super::{CodesResult, RedisCodes, from_millis, millis};
 use crate::codes::CodesAway;
+use crate::signature::hex;
 use async_trait::async_trait;
 use sha1::{Digest, Sha1};
 use std::time::Duration;
@@ -71,10 +72,6 @@ end
 redis.call('SET', done, attempt .. ':' .. id, 'PX', repeatable)
 redis.call('DEL', code, send, fail)
 return {'right', 0, id}";
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
 
 fn lock_left(left: i64, rule: SceneRule) -> Duration {
     if left > 0 { from_millis(left) } else { rule.lock }
