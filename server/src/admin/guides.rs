@@ -22,11 +22,13 @@ pub(crate) async fn list_guides(State(app): State<App>, Admin(session): Admin) -
     .bind(session.tenant.0)
     .fetch_all(app.db.read())
     .await?;
+    let ids = rows.iter().map(|row| row.try_get("id")).collect::<Result<Vec<i64>, _>>()?;
+    // All at once: one after another, a code store that hangs would hold the list up once for every guide.
+    let windows: Vec<_> = ids.iter().map(|id| freeze_window_of(&app, session.tenant, *id)).collect();
+    let all_held = futures::future::join_all(windows.iter().map(|window| app.codes.held(window))).await;
     let mut guides = Vec::new();
-    for row in &rows {
-        let id = row.try_get("id")?;
+    for ((row, id), held) in rows.iter().zip(ids).zip(all_held) {
         // Without the code store the list is there all the same, and says what is not known.
-        let held = app.codes.held(&freeze_window_of(&app, session.tenant, id)).await;
         let unknown = held.is_err().then(|| "unknown".to_owned());
         let held = held.ok().flatten();
         let by_admin = row.try_get::<Option<i64>, _>("frozen_at")?.is_some();
