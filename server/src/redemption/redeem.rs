@@ -13,7 +13,7 @@ use crate::text::Text;
 use crate::web_hooks::OrderEvent;
 use axum::extract::State;
 use subtle::ConstantTimeEq;
-use wire::api::{Consume, ConsumeRequest, Consumed, OrderStatus};
+use wire::api::{ConsumeRequest, Consumed, OrderStatus};
 use wire::{Envelope, ErrorCode, OrderNo, RequestId, TaskNo, VerifyCode};
 
 /// A guide redeems an order of their tasks.
@@ -46,19 +46,13 @@ async fn consume(
     ClientAddress(address): ClientAddress,
     request: ConsumeRequest,
 ) -> ApiResult<Consumed> {
-    let Consume { order_no, verify_code, request_id, entry } = check_format(&request)?;
+    let verify_code = verify_code(&request.verify_code)?;
+    let request_id = request_id(request.request_id.as_deref())?;
+    let order_no = order_no("orderNo", &request.order_no)?;
+    let entry = request.entry.unwrap_or_default();
     let caller = Caller::new(app.clone(), operator, address, request_id, entry).await?;
     let work = async move { Attempt { caller: &caller, order_no, verify_code: &verify_code }.redeem().await };
     app.see_through(work).await.map(Answer)
-}
-
-fn check_format(request: &ConsumeRequest) -> Result<Consume, ApiError> {
-    Ok(Consume {
-        verify_code: verify_code(&request.verify_code)?,
-        request_id: request_id(request.request_id.as_deref())?,
-        order_no: order_no("orderNo", &request.order_no)?,
-        entry: request.entry.unwrap_or_default(),
-    })
 }
 
 /// One attempt of one operator.

@@ -1,6 +1,6 @@
 //! Requests and responses of the HTTP interface. Times are Unix milliseconds (UTC).
 
-use crate::{OrderNo, RequestId, Secret, TaskNo, VerifyCode};
+use crate::{OrderNo, Secret, TaskNo, VerifyCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -403,19 +403,6 @@ pub struct PostGuide {
 pub struct MachineGuide {
     /// The guide's name.
     pub name: String,
-}
-
-/// Checked parts of a [`ConsumeRequest`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Consume {
-    /// The order's number.
-    pub order_no: OrderNo,
-    /// The code that its holder shows.
-    pub verify_code: VerifyCode,
-    /// The caller's name for this attempt.
-    pub request_id: Option<RequestId>,
-    /// By which way the code came.
-    pub entry: Entry,
 }
 
 /// `POST …/verify-code/rotate`: kill the code and make another.
