@@ -1,5 +1,6 @@
 //! An SMS gateway of the house: it keeps what is posted to it, as phones would, and answers as it is told.
 
+use crate::{Stores, Venue};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -64,6 +65,19 @@ impl Gateway {
     /// Answers the next ones so, and those after them with 200.
     pub fn answer(&self, statuses: impl IntoIterator<Item = u16>) {
         self.inner.replies.lock().unwrap().extend(statuses);
+    }
+}
+
+impl Venue {
+    /// A venue with a gateway as its one SMS channel, and other settings.
+    pub async fn open_with_gateway(stores: Stores, change: impl FnOnce(&mut Config)) -> (Self, Gateway) {
+        let gateway = Gateway::open().await;
+        let venue = Self::open_with(stores, |config| {
+            gateway.set(config);
+            change(config);
+        })
+        .await;
+        (venue, gateway)
     }
 }
 

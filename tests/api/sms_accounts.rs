@@ -1,7 +1,7 @@
 //! Passwords and numbers of accounts: reset, set, changed; what ends with that, and how often a password may be wrong.
 
 use crate::every_store;
-use api_tests::{Answer, Caller, Gateway, Order, Stores, Venue};
+use api_tests::{Answer, Caller, Order, Stores, Venue};
 use futures::future::join_all;
 use guidepost_server::accounts::create;
 use rstest::rstest;
@@ -12,16 +12,6 @@ use wire::{Mobile, TenantId};
 
 const GUIDE: &str = "13900000001";
 const GUIDE_E164: &str = "+8613900000001";
-
-fn seconds(n: u64) -> Duration {
-    Duration::from_secs(n)
-}
-
-async fn open(stores: Stores) -> (Venue, Gateway) {
-    let gateway = Gateway::open().await;
-    let venue = Venue::open_with(stores, |config| gateway.set(config)).await;
-    (venue, gateway)
-}
 
 async fn login(venue: &Venue, username: &str, password: &str) -> Answer {
     venue.nobody().post("/api/auth/login", &json!({"username": username, "password": password})).await
@@ -34,7 +24,7 @@ async fn reset(venue: &Venue, mobile: &str, code: &str, password: &str) -> Answe
 
 #[apply(every_store)]
 async fn a_password_is_reset_by_sms_and_ends_every_session(stores: Stores) {
-    let (venue, gateway) = open(stores).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let guide = venue.guide().await;
     venue.nobody().send_sms(GUIDE, "reset_password").await.ok();
     let code = gateway.code_of(GUIDE_E164);
@@ -53,7 +43,7 @@ async fn a_password_is_reset_by_sms_and_ends_every_session(stores: Stores) {
 
 #[apply(every_store)]
 async fn a_reset_tells_nobody_but_the_holder_whether_a_number_is_known_and_is_not_for_admins(stores: Stores) {
-    let (venue, gateway) = open(stores).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let mobile = Mobile::parse("13600000001").unwrap();
     let made = create::admin(venue.server.app(), TenantId(1), "chief", Some(&mobile), None).await.unwrap().unwrap();
     for (number, text) in [("13600000001", "管理员"), ("13600000002", "尚未登记")] {
@@ -73,7 +63,7 @@ async fn a_reset_tells_nobody_but_the_holder_whether_a_number_is_known_and_is_no
 
 #[apply(every_store)]
 async fn a_password_that_is_set_ends_the_other_sessions(stores: Stores) {
-    let (venue, _gateway) = open(stores).await;
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (here, there) = (venue.guide().await, venue.guide().await);
     venue.nobody().post("/api/auth/password", &json!({"newPassword": "tower bridge"})).await.refused(401, 1401);
     let long = "x".repeat(1025);
@@ -89,7 +79,7 @@ async fn a_password_that_is_set_ends_the_other_sessions(stores: Stores) {
 
 #[apply(every_store)]
 async fn a_number_is_changed_by_codes_to_both(stores: Stores) {
-    let (venue, gateway) = open(stores).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let new = "13700000001";
     venue.put_order("BK1", &Order::paid().with("mobile", GUIDE)).await;
     let (here, there) = (venue.guide().await, venue.guide().await);
@@ -124,7 +114,7 @@ async fn a_number_is_changed_by_codes_to_both(stores: Stores) {
 
 #[apply(every_store)]
 async fn a_number_that_another_account_has_is_1409(stores: Stores) {
-    let (venue, gateway) = open(stores).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     venue.put_guide("13700000001", "陈").await;
     let guide = venue.guide().await;
     guide.send_sms("13700000001", "change_mobile").await.ok();
@@ -138,7 +128,7 @@ async fn a_number_that_another_account_has_is_1409(stores: Stores) {
 
 #[apply(every_store)]
 async fn five_wrong_passwords_of_an_account_in_ten_minutes_and_not_six(stores: Stores) {
-    let (venue, _gateway) = open(stores).await;
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let made = create::admin(venue.server.app(), TenantId(1), "chief", None, None).await.unwrap().unwrap();
     // Right ones count nothing.
     for _ in 0..7 {
@@ -153,6 +143,6 @@ async fn five_wrong_passwords_of_an_account_in_ten_minutes_and_not_six(stores: S
         login(&venue, "nobody", "wrong").await.refused(401, 1401);
     }
     login(&venue, "nobody", "wrong").await.refused(429, 1429);
-    venue.advance(seconds(600)).await;
+    venue.advance(Duration::from_secs(600)).await;
     login(&venue, "chief", made.expose()).await.ok();
 }

@@ -1,9 +1,8 @@
 //! The captcha: asked for by risk and only then, bound to number and scene, good once.
 
 use crate::every_store;
-use api_tests::{Answer, Caller, Gateway, Stores, Venue};
+use api_tests::{Answer, Caller, Stores, Venue};
 use futures::future::join_all;
-use guidepost_server::Config;
 use reqwest::Method;
 use rstest::rstest;
 use rstest_reuse::apply;
@@ -12,20 +11,6 @@ use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 const MOBILE: &str = "13800000001";
-
-fn seconds(n: u64) -> Duration {
-    Duration::from_secs(n)
-}
-
-async fn open(stores: Stores, change: impl FnOnce(&mut Config)) -> (Venue, Gateway) {
-    let gateway = Gateway::open().await;
-    let venue = Venue::open_with(stores, |config| {
-        gateway.set(config);
-        change(config);
-    })
-    .await;
-    (venue, gateway)
-}
 
 async fn challenge(caller: &Caller, mobile: &str, scene: &str) -> Value {
     caller.post("/api/captcha", &json!({"mobile": mobile, "scene": scene})).await.ok()
@@ -64,12 +49,12 @@ async fn send_with(caller: &Caller, mobile: &str, scene: &str, token: &str) -> A
 
 #[apply(every_store)]
 async fn a_number_needs_one_from_its_fourth_send_in_an_hour(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| config.limits.sms.captcha_number = 3).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_number = 3).await;
     let nobody = venue.nobody();
     // In whatever scenes.
     for scene in ["login", "register", "login"] {
         nobody.send_sms(MOBILE, scene).await.ok();
-        venue.advance(seconds(60)).await;
+        venue.advance(Duration::from_secs(60)).await;
     }
     nobody.send_sms(MOBILE, "login").await.refused(403, 4007);
     nobody.send_sms("13800000002", "login").await.ok();
@@ -93,30 +78,30 @@ async fn a_number_needs_one_from_its_fourth_send_in_an_hour(stores: Stores) {
     }
     assert_eq!(gateway.messages().len(), 4);
     send_with(&nobody, MOBILE, "login", &token(&solution)).await.ok();
-    venue.advance(seconds(60)).await;
+    venue.advance(Duration::from_secs(60)).await;
     // Good once.
     send_with(&nobody, MOBILE, "login", &token(&solution)).await.refused(403, 4007);
     let late = solve(&challenge(&nobody, MOBILE, "login").await);
-    venue.advance(seconds(600)).await;
+    venue.advance(Duration::from_secs(600)).await;
     send_with(&nobody, MOBILE, "login", &token(&late)).await.refused(403, 4007);
-    venue.advance(seconds(3600)).await;
+    venue.advance(Duration::from_secs(3600)).await;
     nobody.send_sms(MOBILE, "login").await.ok();
 }
 
 #[apply(every_store)]
 async fn what_the_cool_down_refuses_leaves_the_captcha_good(stores: Stores) {
-    let (venue, _gateway) = open(stores, |config| config.limits.sms.captcha_number = 1).await;
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_number = 1).await;
     let nobody = venue.nobody();
     nobody.send_sms(MOBILE, "login").await.ok();
     let token = token(&solve(&challenge(&nobody, MOBILE, "login").await));
     send_with(&nobody, MOBILE, "login", &token).await.refused(429, 4002);
-    venue.advance(seconds(60)).await;
+    venue.advance(Duration::from_secs(60)).await;
     send_with(&nobody, MOBILE, "login", &token).await.ok();
 }
 
 #[apply(every_store)]
 async fn an_address_needs_one_after_its_fifth_send_in_an_hour_however_many_come_at_once(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| config.limits.sms.captcha_after = 5).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_after = 5).await;
     let nobody = venue.nobody();
     let answers = join_all((0..30).map(|n| {
         let nobody = nobody.clone();
@@ -133,7 +118,7 @@ async fn an_address_needs_one_after_its_fifth_send_in_an_hour_however_many_come_
 
 #[apply(every_store)]
 async fn a_browser_needs_one_after_its_eighth_send_in_a_day(stores: Stores) {
-    let (venue, _gateway) = open(stores, |config| config.limits.sms.captcha_device = 8).await;
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_device = 8).await;
     let mut cookie = String::new();
     let mut send = async |number: usize| {
         let body = json!({"mobile": format!("137{number:08}"), "scene": "login"});
@@ -149,18 +134,18 @@ async fn a_browser_needs_one_after_its_eighth_send_in_a_day(stores: Stores) {
     };
     for n in 0..8 {
         send(n).await.ok();
-        venue.advance(seconds(1200)).await;
+        venue.advance(Duration::from_secs(1200)).await;
     }
     send(8).await.refused(403, 4007);
     // An app without a cookie is counted by its address alone.
     venue.nobody().send_sms("13799999999", "login").await.ok();
-    venue.advance(seconds(24 * 3600)).await;
+    venue.advance(Duration::from_secs(24 * 3600)).await;
     send(9).await.ok();
 }
 
 #[apply(every_store)]
 async fn a_challenge_is_refused_as_a_send_would_be(stores: Stores) {
-    let (venue, _gateway) = open(stores, |_| {}).await;
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let ask = async |mobile: &str, scene: &str| {
         venue.nobody().post("/api/captcha", &json!({"mobile": mobile, "scene": scene})).await
     };

@@ -15,12 +15,7 @@ use wire::{Mobile, TenantId};
 const ADMIN: &str = "+8613600000001";
 
 async fn open(stores: Stores, change: impl FnOnce(&mut Config)) -> (Venue, Gateway, Caller) {
-    let gateway = Gateway::open().await;
-    let venue = Venue::open_with(stores, |config| {
-        gateway.set(config);
-        change(config);
-    })
-    .await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, change).await;
     let admin = admin(&venue, "chief", Some(ADMIN)).await;
     (venue, gateway, admin)
 }

@@ -14,9 +14,7 @@ const E164: &str = "+8613800000001";
 #[tokio::test(flavor = "multi_thread")]
 async fn without_redis_nothing_is_sent_and_nobody_signs_in_and_it_comes_back_by_itself() {
     let redis = start_redis(&[]);
-    let gateway = Gateway::open().await;
-    let venue = Venue::open_with(Stores::SqliteRedis, |config| {
-        gateway.set(config);
+    let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteRedis, |config| {
         config.code_store.url = DatabaseUrl::new(format!("redis://127.0.0.1:{}", redis.port));
         config.code_store.timeout_ms = 800;
     })
@@ -46,9 +44,7 @@ async fn without_redis_nothing_is_sent_and_nobody_signs_in_and_it_comes_back_by_
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_store_that_hung_has_written_late_is_taken_back() {
     let redis = start_redis(&[]);
-    let gateway = Gateway::open().await;
-    let venue = Venue::open_with(Stores::SqliteRedis, |config| {
-        gateway.set(config);
+    let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteRedis, |config| {
         config.code_store.url = DatabaseUrl::new(format!("redis://127.0.0.1:{}", redis.port));
         config.code_store.timeout_ms = 800;
         config.limits.sms.ip = 1;

@@ -3,7 +3,6 @@
 use crate::every_store;
 use api_tests::{Answer, Caller, Gateway, Order, Stores, Venue};
 use futures::future::join_all;
-use guidepost_server::Config;
 use guidepost_server::accounts::create;
 use guidepost_server::config::DatabaseUrl;
 use rstest::rstest;
@@ -14,25 +13,12 @@ use std::time::Duration;
 const MOBILE: &str = "13800000001";
 const E164: &str = "+8613800000001";
 
-fn seconds(n: u64) -> Duration {
-    Duration::from_secs(n)
-}
-
-async fn open(stores: Stores, change: impl FnOnce(&mut Config)) -> (Venue, Gateway) {
-    let gateway = Gateway::open().await;
-    let venue = Venue::open_with(stores, |config| {
-        gateway.set(config);
-        change(config);
-    })
-    .await;
-    (venue, gateway)
-}
-
 /// A venue on a three-node Cluster, and the nodes.
 async fn open_on_a_cluster() -> (Venue, Gateway, Vec<api_tests::stores::Served>) {
     let nodes = api_tests::stores::start_cluster(&[]);
     let url = format!("redis+cluster://127.0.0.1:{}", nodes[0].port);
-    let (venue, gateway) = open(Stores::SqliteRedis, |config| config.code_store.url = DatabaseUrl::new(url)).await;
+    let (venue, gateway) =
+        Venue::open_with_gateway(Stores::SqliteRedis, |config| config.code_store.url = DatabaseUrl::new(url)).await;
     (venue, gateway, nodes)
 }
 
@@ -50,7 +36,7 @@ async fn login_as(caller: &Caller, code: &str, request_id: &str) -> Answer {
 
 #[apply(every_store)]
 async fn a_right_code_makes_a_visitor_or_signs_in_who_is_known(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
     let (code, _) = sent(&venue, &gateway, "login").await;
     let signed_in = nobody.sms_login(MOBILE, &code).await.ok();
@@ -69,7 +55,7 @@ async fn a_right_code_makes_a_visitor_or_signs_in_who_is_known(stores: Stores) {
 
 #[apply(every_store)]
 async fn registration_takes_a_name_and_leaves_a_known_one(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
     let register = async |code: &str, name: &str| {
         nobody.post("/api/auth/register", &json!({"mobile": MOBILE, "code": code, "name": name})).await
@@ -77,7 +63,7 @@ async fn registration_takes_a_name_and_leaves_a_known_one(stores: Stores) {
     let (code, _) = sent(&venue, &gateway, "register").await;
     assert_eq!(register(&code, " \u{200b}").await.refused(400, 1400)["field"], "name");
     assert_eq!(register(&code, "王芳").await.ok()["name"], "王芳");
-    venue.advance(seconds(60)).await;
+    venue.advance(Duration::from_secs(60)).await;
     let (code, _) = sent(&venue, &gateway, "register").await;
     assert_eq!(register(&code, "另一个").await.ok()["name"], "王芳");
     assert_eq!(venue.count("SELECT COUNT(*) FROM account WHERE mobile = '+8613800000001'").await, 1);
@@ -85,7 +71,7 @@ async fn registration_takes_a_name_and_leaves_a_known_one(stores: Stores) {
 
 #[apply(every_store)]
 async fn without_auto_registration_a_right_code_of_an_unknown_number_is_1403(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| config.accounts.auto_register = false).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.accounts.auto_register = false).await;
     let (code, wrong) = sent(&venue, &gateway, "login").await;
     // Whether a number is known is told to who holds it, and to nobody else.
     venue.nobody().sms_login(MOBILE, &wrong).await.refused(422, 4004);
@@ -96,7 +82,7 @@ async fn without_auto_registration_a_right_code_of_an_unknown_number_is_1403(sto
 
 #[apply(every_store)]
 async fn a_browser_gets_its_token_as_a_cookie_alone(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (code, _) = sent(&venue, &gateway, "login").await;
     let body = json!({"mobile": MOBILE, "code": code});
     let request = venue.nobody().request(reqwest::Method::POST, "/api/auth/sms-login").json(&body);
@@ -111,7 +97,7 @@ async fn a_browser_gets_its_token_as_a_cookie_alone(stores: Stores) {
 
 #[apply(every_store)]
 async fn a_wrong_try_keeps_the_code_and_the_fifth_locks_for_ten_minutes(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
     let (code, wrong) = sent(&venue, &gateway, "login").await;
     for left in (1..5).rev() {
@@ -120,7 +106,7 @@ async fn a_wrong_try_keeps_the_code_and_the_fifth_locks_for_ten_minutes(stores: 
         assert_eq!(answer.json()["msg"], "验证码不正确");
         // Neither a new send nor its code resets the count.
         if left == 2 {
-            venue.advance(seconds(60)).await;
+            venue.advance(Duration::from_secs(60)).await;
             nobody.send_sms(MOBILE, "login").await.ok();
         }
     }
@@ -134,21 +120,21 @@ async fn a_wrong_try_keeps_the_code_and_the_fifth_locks_for_ten_minutes(stores: 
     nobody.send_sms(MOBILE, "login").await.refused(429, 4006);
     // Other scenes are open.
     nobody.send_sms(MOBILE, "register").await.ok();
-    venue.advance(seconds(599)).await;
+    venue.advance(Duration::from_secs(599)).await;
     nobody.send_sms(MOBILE, "login").await.refused(429, 4006);
-    venue.advance(seconds(1)).await;
+    venue.advance(Duration::from_secs(1)).await;
     let (code, wrong) = sent(&venue, &gateway, "login").await;
     assert_eq!(nobody.sms_login(MOBILE, &wrong).await.refused(422, 4004), json!({"remaining": 4}));
     nobody.sms_login(MOBILE, &code).await.ok();
     // A success clears the count.
-    venue.advance(seconds(60)).await;
+    venue.advance(Duration::from_secs(60)).await;
     let (_, wrong) = sent(&venue, &gateway, "login").await;
     assert_eq!(nobody.sms_login(MOBILE, &wrong).await.refused(422, 4004), json!({"remaining": 4}));
 }
 
 #[apply(every_store)]
 async fn none_sent_run_out_and_used_are_one_answer_and_count_nothing(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| config.limits.sms.wrong = 1).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 1).await;
     let nobody = venue.nobody();
     for _ in 0..7 {
         let answer = nobody.sms_login(MOBILE, "123456").await;
@@ -156,11 +142,11 @@ async fn none_sent_run_out_and_used_are_one_answer_and_count_nothing(stores: Sto
         assert_eq!(answer.json()["msg"], "验证码已过期请重新获取");
     }
     let (code, _) = sent(&venue, &gateway, "login").await;
-    venue.advance(seconds(299)).await;
+    venue.advance(Duration::from_secs(299)).await;
     nobody.sms_login(MOBILE, &code).await.ok();
     nobody.sms_login(MOBILE, &code).await.refused(422, 4005);
     let (code, _) = sent(&venue, &gateway, "login").await;
-    venue.advance(seconds(300)).await;
+    venue.advance(Duration::from_secs(300)).await;
     nobody.sms_login(MOBILE, &code).await.refused(422, 4005);
     for wrong in ["", "12345", "1234567", "12345a", "１２３４５"] {
         assert_eq!(nobody.sms_login(MOBILE, wrong).await.refused(400, 1400)["field"], "code");
@@ -169,7 +155,7 @@ async fn none_sent_run_out_and_used_are_one_answer_and_count_nothing(stores: Sto
 
 #[apply(every_store)]
 async fn a_code_is_worth_nothing_in_another_scene_or_for_another_number_or_tenant(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let other = create::tenant(venue.server.app(), "另一家").await.unwrap();
     let at = async |tenant: i64, path: &str, body: serde_json::Value| {
         let request = venue.nobody().request(reqwest::Method::POST, path).json(&body);
@@ -191,10 +177,10 @@ async fn a_code_is_worth_nothing_in_another_scene_or_for_another_number_or_tenan
 
 #[apply(every_store)]
 async fn a_new_send_makes_a_new_code_and_the_old_one_is_dead(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     venue.random.next([111_111]);
     let (old, _) = sent(&venue, &gateway, "login").await;
-    venue.advance(seconds(60)).await;
+    venue.advance(Duration::from_secs(60)).await;
     venue.random.next([222_222]);
     let (new, _) = sent(&venue, &gateway, "login").await;
     assert_eq!((old.as_str(), new.as_str()), ("111111", "222222"));
@@ -204,7 +190,7 @@ async fn a_new_send_makes_a_new_code_and_the_old_one_is_dead(stores: Stores) {
 
 #[apply(every_store)]
 async fn an_address_has_so_many_wrong_codes(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| config.limits.sms.wrong = 3).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 3).await;
     let nobody = venue.nobody();
     for n in 0..4 {
         venue.random.next([222_222]);
@@ -215,14 +201,14 @@ async fn an_address_has_so_many_wrong_codes(stores: Stores) {
     }
     let wait = nobody.sms_login("13700000003", "222222").await.refused(429, 1429)["retryAfter"].as_i64().unwrap();
     assert!((590..=600).contains(&wait), "{wait}");
-    venue.advance(seconds(600)).await;
+    venue.advance(Duration::from_secs(600)).await;
     let (code, _) = sent(&venue, &gateway, "login").await;
     nobody.sms_login(MOBILE, &code).await.ok();
 }
 
 #[apply(every_store)]
 async fn a_repeat_within_ten_seconds_succeeds_again_with_a_fresh_token(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
     let (code, wrong) = sent(&venue, &gateway, "login").await;
     // A wrong code that is repeated counts once.
@@ -230,7 +216,7 @@ async fn a_repeat_within_ten_seconds_succeeds_again_with_a_fresh_token(stores: S
         assert_eq!(login_as(&nobody, &wrong, "r-0").await.refused(422, 4004), json!({"remaining": 4}));
     }
     let first = login_as(&nobody, &code, "r-1").await.ok();
-    venue.advance(seconds(9)).await;
+    venue.advance(Duration::from_secs(9)).await;
     let again = login_as(&nobody, &code, "r-1").await.ok();
     assert_ne!(first["token"], again["token"]);
     for signed_in in [&first, &again] {
@@ -240,14 +226,14 @@ async fn a_repeat_within_ten_seconds_succeeds_again_with_a_fresh_token(stores: S
     login_as(&nobody, &code, "r-2").await.refused(422, 4005);
     login_as(&nobody, &wrong, "r-1").await.refused(422, 4005);
     nobody.sms_login(MOBILE, &code).await.refused(422, 4005);
-    venue.advance(seconds(1)).await;
+    venue.advance(Duration::from_secs(1)).await;
     login_as(&nobody, &code, "r-1").await.refused(422, 4005);
     assert_eq!(login_as(&nobody, &code, "r 1").await.refused(400, 1400)["field"], "requestId");
 }
 
 #[apply(every_store)]
 async fn two_taps_at_once_both_succeed(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
     let (code, _) = sent(&venue, &gateway, "login").await;
     for answer in join_all((0..5).map(|_| login_as(&nobody, &code, "r-1"))).await {
@@ -259,13 +245,13 @@ async fn two_taps_at_once_both_succeed(stores: Stores) {
 
 #[apply(every_store)]
 async fn of_200_right_codes_at_once_one_succeeds(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| config.limits.sms.wrong = 1000).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 1000).await;
     right_ones(&venue, &gateway).await;
 }
 
 #[apply(every_store)]
 async fn of_200_wrong_codes_at_once_five_are_compared(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| config.limits.sms.wrong = 1000).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 1000).await;
     wrong_ones(&venue, &gateway).await;
 }
 
@@ -311,7 +297,7 @@ async fn a_used_code_cannot_come_alive_again(stores: Stores) {
     if stores == Stores::SqliteMemory {
         return;
     }
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (code, _) = sent(&venue, &gateway, "login").await;
     let mut redis = venue.redis().await;
     let pattern = format!("{}*", venue.prefix());
@@ -338,7 +324,7 @@ async fn keys_are_the_contracts_and_all_have_a_life(stores: Stores) {
     if stores == Stores::SqliteMemory {
         return;
     }
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (code, wrong) = sent(&venue, &gateway, "login").await;
     venue.nobody().sms_login(MOBILE, &wrong).await.refused(422, 4004);
     let mut redis = venue.redis().await;

@@ -12,17 +12,14 @@ const MOBILE: &str = "13800000001";
 const E164: &str = "+8613800000001";
 
 async fn open(stores: Stores) -> (Venue, Gateway) {
-    let gateway = Gateway::open().await;
-    let venue = Venue::open_with(stores, |config| {
-        gateway.set(config);
+    Venue::open_with_gateway(stores, |config| {
         // Gates of people do not stand before a machine.
         config.limits.sms.ip = 1;
         config.limits.sms.captcha_number = 0;
         let scene = SceneConfig { ttl: 120, cooldown: 30, daily: 2, ..SceneConfig::default() };
         config.sms.scenes.insert("shop_pay".to_owned(), scene);
     })
-    .await;
-    (venue, gateway)
+    .await
 }
 
 #[apply(every_store)]

@@ -3,7 +3,6 @@
 use crate::every_store;
 use api_tests::{Gateway, Stores, Venue};
 use futures::future::join_all;
-use guidepost_server::Config;
 use rstest::rstest;
 use rstest_reuse::apply;
 use serde_json::{Value, json};
@@ -12,23 +11,9 @@ use std::time::Duration;
 const MOBILE: &str = "13800000001";
 const E164: &str = "+8613800000001";
 
-fn seconds(n: u64) -> Duration {
-    Duration::from_secs(n)
-}
-
-async fn open(stores: Stores, change: impl FnOnce(&mut Config)) -> (Venue, Gateway) {
-    let gateway = Gateway::open().await;
-    let venue = Venue::open_with(stores, |config| {
-        gateway.set(config);
-        change(config);
-    })
-    .await;
-    (venue, gateway)
-}
-
 #[apply(every_store)]
 async fn a_code_keeps_its_leading_zero_and_comes_with_its_life(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     venue.random.next([48_392]);
     let sent = venue.nobody().send_sms(" １３８ 0000 0001\u{200b}", "login").await.ok();
     assert_eq!(sent, json!({"expireIn": 300, "retryAfter": 60}));
@@ -43,7 +28,7 @@ async fn a_code_keeps_its_leading_zero_and_comes_with_its_life(stores: Stores) {
 
 #[apply(every_store)]
 async fn the_answer_is_the_same_whether_the_number_is_known_or_not(stores: Stores) {
-    let (venue, _gateway) = open(stores, |_| {}).await;
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let known = venue.nobody().send_sms("13900000001", "login").await;
     let unknown = venue.nobody().send_sms("13900000002", "login").await;
     assert_eq!((known.status, known.text), (unknown.status, unknown.text));
@@ -54,8 +39,10 @@ async fn the_answer_is_the_same_whether_the_number_is_known_or_not(stores: Store
 
 #[apply(every_store)]
 async fn a_number_of_another_form_or_prefix_gets_nothing(stores: Stores) {
-    let (venue, gateway) =
-        open(stores, |config| config.sms.allowed_prefixes = vec!["+86".to_owned(), "+852".to_owned()]).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| {
+        config.sms.allowed_prefixes = vec!["+86".to_owned(), "+852".to_owned()]
+    })
+    .await;
     let nobody = venue.nobody();
     for mobile in ["", "1380000000", "12800000001", "+44 7700 900123", "+8612345678901", "x"] {
         nobody.send_sms(mobile, "login").await.refused(400, 4001);
@@ -79,7 +66,7 @@ async fn a_number_of_another_form_or_prefix_gets_nothing(stores: Stores) {
 
 #[apply(every_store)]
 async fn what_the_cool_down_refuses_counts_nowhere(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| {
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| {
         config.sms.scenes.entry("login".to_owned()).or_default().daily = 2;
         config.limits.sms.ip = 3;
         config.limits.sms.captcha_after = 3;
@@ -94,13 +81,13 @@ async fn what_the_cool_down_refuses_counts_nowhere(stores: Stores) {
         assert_eq!(answer.headers["retry-after"], "60");
         assert_eq!(answer.json()["msg"], "发送过于频繁请稍后再试");
     }
-    venue.advance(seconds(42)).await;
+    venue.advance(Duration::from_secs(42)).await;
     assert_eq!(nobody.send_sms(MOBILE, "login").await.refused(429, 4002)["retryAfter"], 18);
-    venue.advance(seconds(18)).await;
+    venue.advance(Duration::from_secs(18)).await;
     // The day's second one, though twenty were refused; the same for the address and the tenant.
     nobody.send_sms(MOBILE, "login").await.ok();
     assert_eq!(gateway.messages().len(), 2);
-    venue.advance(seconds(60)).await;
+    venue.advance(Duration::from_secs(60)).await;
     // The tenant's gate stands before the number's.
     nobody.send_sms("13800000002", "login").await.refused(429, 1429);
     // What it refuses takes no place of the address's: otherwise the address would be full by now, 4009.
@@ -109,35 +96,35 @@ async fn what_the_cool_down_refuses_counts_nowhere(stores: Stores) {
 
 #[apply(every_store)]
 async fn an_hour_has_five_and_a_day_ten(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
     for _ in 0..5 {
         nobody.send_sms(MOBILE, "login").await.ok();
-        venue.advance(seconds(60)).await;
+        venue.advance(Duration::from_secs(60)).await;
     }
     // Five minutes after the first one: it leaves the hour in fifty-five.
     assert_eq!(nobody.send_sms(MOBILE, "login").await.refused(429, 4002)["retryAfter"], 3300);
     // Another scene has limits of its own.
     nobody.send_sms(MOBILE, "register").await.ok();
-    venue.advance(seconds(3300)).await;
+    venue.advance(Duration::from_secs(3300)).await;
     nobody.send_sms(MOBILE, "login").await.ok();
-    venue.advance(seconds(3600)).await;
+    venue.advance(Duration::from_secs(3600)).await;
     for _ in 0..4 {
         nobody.send_sms(MOBILE, "login").await.ok();
-        venue.advance(seconds(60)).await;
+        venue.advance(Duration::from_secs(60)).await;
     }
     let answer = nobody.send_sms(MOBILE, "login").await;
     answer.refused(429, 4003);
     assert!(answer.json()["msg"].as_str().unwrap().starts_with("今日发送次数已达上限"), "{}", answer.text);
     // The count of the day goes by the venue's date: 11:04 now, midnight is 13 hours away.
-    venue.advance(seconds(13 * 3600)).await;
+    venue.advance(Duration::from_secs(13 * 3600)).await;
     nobody.send_sms(MOBILE, "login").await.ok();
     assert_eq!(gateway.messages().len(), 12);
 }
 
 #[apply(every_store)]
 async fn a_send_that_no_channel_took_can_be_tried_again_at_once_and_counts_for_the_day(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| {
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| {
         config.sms.scenes.entry("login".to_owned()).or_default().daily = 3;
     })
     .await;
@@ -152,7 +139,7 @@ async fn a_send_that_no_channel_took_can_be_tried_again_at_once_and_counts_for_t
         nobody.sms_login(MOBILE, &gateway.code_of(E164)).await.refused(422, 4005);
     }
     nobody.send_sms(MOBILE, "login").await.ok();
-    venue.advance(seconds(60)).await;
+    venue.advance(Duration::from_secs(60)).await;
     nobody.send_sms(MOBILE, "login").await.refused(429, 4003);
     let rows = venue.count("SELECT COUNT(*) FROM sms_send WHERE outcome = 'not_taken' OR outcome = 'refused'").await;
     assert_eq!((rows, venue.count("SELECT COUNT(*) FROM sms_send WHERE outcome = 'sent'").await), (2, 1));
@@ -160,7 +147,7 @@ async fn a_send_that_no_channel_took_can_be_tried_again_at_once_and_counts_for_t
 
 #[apply(every_store)]
 async fn a_send_with_an_unknown_end_counts_as_sent_and_its_code_counts(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     gateway.answer([500]);
     let nobody = venue.nobody();
     nobody.send_sms(MOBILE, "login").await.ok();
@@ -172,7 +159,7 @@ async fn a_send_with_an_unknown_end_counts_as_sent_and_its_code_counts(stores: S
 
 #[apply(every_store)]
 async fn an_address_has_its_limit_and_the_venues_own_another(stores: Stores) {
-    let (venue, _gateway) = open(stores, |config| {
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |config| {
         config.trusted_proxies = vec!["127.0.0.1".to_owned().try_into().unwrap()];
         config.limits.sms.venue_networks = vec!["10.0.0.0/8".to_owned().try_into().unwrap()];
         (config.limits.sms.ip, config.limits.sms.venue) = (3, 6);
@@ -200,13 +187,13 @@ async fn an_address_has_its_limit_and_the_venues_own_another(stores: Stores) {
     }
     send("2001:db8:1:2::9").await.refused(429, 4009);
     send("2001:db8:1:3::9").await.ok();
-    venue.advance(seconds(3600)).await;
+    venue.advance(Duration::from_secs(3600)).await;
     send("203.0.113.9").await.ok();
 }
 
 #[apply(every_store)]
 async fn a_tenants_day_has_its_limit_and_one_alert(stores: Stores) {
-    let (venue, gateway) = open(stores, |config| config.sms.daily_cap = 2).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.sms.daily_cap = 2).await;
     for n in 1..=2 {
         venue.nobody().send_sms(&format!("1380000000{n}"), "login").await.ok();
     }
@@ -221,13 +208,13 @@ async fn a_tenants_day_has_its_limit_and_one_alert(stores: Stores) {
         1,
         "{alerts}"
     );
-    venue.advance(seconds(24 * 3600)).await;
+    venue.advance(Duration::from_secs(24 * 3600)).await;
     venue.nobody().send_sms("13800000003", "login").await.ok();
 }
 
 #[apply(every_store)]
 async fn settings_take_effect_while_the_server_runs(stores: Stores) {
-    let (venue, _gateway) = open(stores, |_| {}).await;
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let admin = venue.admin().await;
     let all = admin.get("/admin-api/settings").await.ok();
     assert_eq!(
@@ -249,9 +236,9 @@ async fn settings_take_effect_while_the_server_runs(stores: Stores) {
     admin.put("/admin-api/settings", &changes).await.ok();
     let nobody = venue.nobody();
     assert_eq!(nobody.send_sms(MOBILE, "login").await.ok(), json!({"expireIn": 7, "retryAfter": 5}));
-    venue.advance(seconds(5)).await;
+    venue.advance(Duration::from_secs(5)).await;
     nobody.send_sms(MOBILE, "login").await.ok();
-    venue.advance(seconds(5)).await;
+    venue.advance(Duration::from_secs(5)).await;
     assert_eq!(nobody.send_sms(MOBILE, "login").await.refused(429, 4002)["retryAfter"], 3590);
     // A limit of nothing is one.
     admin
@@ -264,14 +251,14 @@ async fn settings_take_effect_while_the_server_runs(stores: Stores) {
 
 #[apply(every_store)]
 async fn of_200_simultaneous_sends_for_one_number_one_goes_out(stores: Stores) {
-    let (venue, gateway) = open(stores, |_| {}).await;
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     one_of_many(&venue, &gateway).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_200_simultaneous_sends_one_goes_out_on_a_cluster() {
     let nodes = api_tests::stores::start_cluster(&[]);
-    let (venue, gateway) = open(Stores::SqliteRedis, |config| {
+    let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteRedis, |config| {
         config.code_store.url =
             guidepost_server::config::DatabaseUrl::new(format!("redis+cluster://127.0.0.1:{}", nodes[0].port));
     })
