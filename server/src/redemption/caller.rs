@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::db::{DbError, transact};
 use crate::http::error::ApiError;
 use std::net::IpAddr;
-use wire::api::{Entry, OrderState, OrderStatus};
+use wire::api::{Entry, OrderStatus};
 use wire::{ErrorCode, RequestId};
 
 /// What every way of redeeming knows of its caller.
@@ -59,13 +59,9 @@ impl Caller {
 
     /// 2002 with where the order stands and who redeemed it.
     pub(super) async fn refuse_not_paid(&self, order_id: i64) -> Result<ApiError, DbError> {
-        let (db, tenant) = (&self.app.db, self.operator.tenant);
-        let (status, consumed_at) = store::status(db, tenant, order_id).await?;
-        let standing = store::standing(db, tenant, order_id).await?;
-        let (consumed_by, device) = standing.map_or((None, None), |s| (s.operator_name, s.device_name));
-        self.note_refusal(order_id, status, ErrorCode::StatusNotAllowConsume).await;
-        let (consumed_by, device) = (Some(consumed_by), Some(device));
-        Ok(ApiError::not_paid(OrderState { status, consumed_at, consumed_by, device }))
+        let state = store::order_state(&self.app.db, self.operator.tenant, order_id).await?;
+        self.note_refusal(order_id, state.status, ErrorCode::StatusNotAllowConsume).await;
+        Ok(ApiError::not_paid(state))
     }
 
     /// A limit or a frozen operator: one row an operator and minute, with the order if it is known.

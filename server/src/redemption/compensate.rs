@@ -14,7 +14,7 @@ use crate::web_hooks::OrderEvent;
 use axum::extract::State;
 use std::net::IpAddr;
 use std::time::Duration;
-use wire::api::{ConfirmedRequest, MachineOrder, OrderState, OrderStatus};
+use wire::api::{ConfirmedRequest, MachineOrder, OrderStatus};
 use wire::{Envelope, ErrorCode, OrderNo, SmsCode, TaskNo};
 
 /// Redeems without a verify code: for a broken phone at the gate.
@@ -94,12 +94,7 @@ async fn confirmed(
 
 /// Where the order stands instead: 2002 for a compensation, 1409 for a reversal.
 async fn wrong_status(app: &App, operator: &Operator, order_id: i64, step: Step) -> Result<ApiError, DbError> {
-    let (status, consumed_at) = store::status(&app.db, operator.tenant, order_id).await?;
-    let (consumed_by, device) = match store::standing(&app.db, operator.tenant, order_id).await? {
-        Some(standing) => (standing.operator_name, standing.device_name),
-        None => (None, None),
-    };
-    let state = OrderState { status, consumed_at, consumed_by: Some(consumed_by), device: Some(device) };
+    let state = store::order_state(&app.db, operator.tenant, order_id).await?;
     Ok(match step {
         Step::Compensate => ApiError::not_paid(state),
         Step::Reverse => ApiError::conflict(Text::IllegalChange).with(state),

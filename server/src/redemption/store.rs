@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::db::{Db, DbError, Tx};
 use sqlx::any::AnyRow;
 use sqlx::{Any, QueryBuilder, Row};
-use wire::api::{Consumed, Entry, OrderStatus, RedemptionView};
+use wire::api::{Consumed, Entry, OrderState, OrderStatus, RedemptionView};
 use wire::{ErrorCode, OrderNo, RequestId, TaskNo, TenantId};
 
 /// Who redeems.
@@ -188,15 +188,9 @@ pub(crate) async fn claim(db: &Db, operator: &Operator, request_id: &RequestId) 
     }))
 }
 
-/// Who redeemed an order, and where.
-#[derive(Debug)]
-pub(crate) struct Standing {
-    pub(crate) operator_name: Option<String>,
-    pub(crate) device_name: Option<String>,
-}
-
-/// The standing success of an order.
-pub(crate) async fn standing(db: &Db, tenant: TenantId, order_id: i64) -> Result<Option<Standing>, DbError> {
+/// Where an order stands, when it was redeemed and by whom, as guides and admins are told.
+pub(crate) async fn order_state(db: &Db, tenant: TenantId, order_id: i64) -> Result<OrderState, DbError> {
+    let (status, consumed_at) = status(db, tenant, order_id).await?;
     let row = sqlx::query(
         "SELECT a.name FROM redemption r LEFT JOIN account a ON a.id = r.operator_id AND a.tenant_id = r.tenant_id
          WHERE r.tenant_id = ? AND r.standing_order_id = ?",
@@ -205,8 +199,8 @@ pub(crate) async fn standing(db: &Db, tenant: TenantId, order_id: i64) -> Result
     .bind(order_id)
     .fetch_optional(db.read())
     .await?;
-    let Some(row) = row else { return Ok(None) };
-    Ok(Some(Standing { operator_name: row.try_get("name")?, device_name: None }))
+    let consumed_by = row.map(|row| row.try_get::<Option<String>, _>("name")).transpose()?.flatten();
+    Ok(OrderState { status, consumed_at, consumed_by: Some(consumed_by), device: Some(None) })
 }
 
 /// `paid -> consumed`, the one statement that decides; `false` where the order is not paid any more.
