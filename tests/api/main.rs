@@ -12,6 +12,16 @@ use rstest_reuse::{self, template};
 #[tokio::test(flavor = "multi_thread")]
 async fn every_store(#[case] stores: Stores) {}
 
+/// The same, and a Cluster: where what matters is the code store's own steps.
+#[template]
+#[rstest]
+#[case::sqlite_memory(Stores::SqliteMemory)]
+#[case::sqlite_redis(Stores::SqliteRedis)]
+#[case::mariadb_redis(Stores::MariadbRedis)]
+#[case::sqlite_cluster(Stores::SqliteCluster)]
+#[tokio::test(flavor = "multi_thread")]
+async fn every_code_store(#[case] stores: Stores) {}
+
 mod admin;
 mod by_code;
 mod deadlock;

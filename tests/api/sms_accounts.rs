@@ -1,6 +1,6 @@
 //! Passwords and numbers of accounts: reset, set, changed; what ends with that, and how often a password may be wrong.
 
-use crate::every_store;
+use crate::every_code_store;
 use api_tests::{Answer, Caller, Order, Stores, Venue};
 use futures::future::join_all;
 use guidepost_server::accounts::create;
@@ -22,7 +22,7 @@ async fn reset(venue: &Venue, mobile: &str, code: &str, password: &str) -> Answe
     venue.nobody().post("/api/auth/reset-password", &body).await
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_password_is_reset_by_sms_and_ends_every_session(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let guide = venue.guide().await;
@@ -41,7 +41,7 @@ async fn a_password_is_reset_by_sms_and_ends_every_session(stores: Stores) {
     login(&venue, GUIDE, "tower bridge 2").await.refused(401, 1401);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_reset_tells_nobody_but_the_holder_whether_a_number_is_known_and_is_not_for_admins(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let mobile = Mobile::parse("13600000001").unwrap();
@@ -61,7 +61,7 @@ async fn a_reset_tells_nobody_but_the_holder_whether_a_number_is_known_and_is_no
     chief.post("/api/auth/password", &json!({"newPassword": "a long password"})).await.refused(403, 1403);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_password_that_is_set_ends_the_other_sessions(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (here, there) = (venue.guide().await, venue.guide().await);
@@ -77,7 +77,7 @@ async fn a_password_that_is_set_ends_the_other_sessions(stores: Stores) {
     login(&venue, GUIDE, "tower bridge").await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_number_is_changed_by_codes_to_both(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let new = "13700000001";
@@ -112,7 +112,7 @@ async fn a_number_is_changed_by_codes_to_both(stores: Stores) {
     assert_eq!(venue.count("SELECT COUNT(*) FROM account WHERE mobile = '+8613900000001'").await, 0);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_number_that_another_account_has_is_1409(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     venue.put_guide("13700000001", "陈").await;
@@ -126,7 +126,7 @@ async fn a_number_that_another_account_has_is_1409(stores: Stores) {
     assert_eq!(venue.count("SELECT COUNT(*) FROM account WHERE mobile = '+8613900000001'").await, 1);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn five_wrong_passwords_of_an_account_in_ten_minutes_and_not_six(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let made = create::admin(venue.server.app(), TenantId(1), "chief", None, None).await.unwrap().unwrap();

@@ -1,6 +1,6 @@
 //! The captcha: asked for by risk and only then, bound to number and scene, good once.
 
-use crate::every_store;
+use crate::every_code_store;
 use api_tests::{Answer, Caller, Stores, Venue};
 use futures::future::join_all;
 use reqwest::Method;
@@ -47,7 +47,7 @@ async fn send_with(caller: &Caller, mobile: &str, scene: &str, token: &str) -> A
     caller.post("/api/sms/send", &json!({"mobile": mobile, "scene": scene, "captchaToken": token})).await
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_number_needs_one_from_its_fourth_send_in_an_hour(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_number = 3).await;
     let nobody = venue.nobody();
@@ -88,7 +88,7 @@ async fn a_number_needs_one_from_its_fourth_send_in_an_hour(stores: Stores) {
     nobody.send_sms(MOBILE, "login").await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn what_the_cool_down_refuses_leaves_the_captcha_good(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_number = 1).await;
     let nobody = venue.nobody();
@@ -99,7 +99,7 @@ async fn what_the_cool_down_refuses_leaves_the_captcha_good(stores: Stores) {
     send_with(&nobody, MOBILE, "login", &token).await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn an_address_needs_one_after_its_fifth_send_in_an_hour_however_many_come_at_once(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_after = 5).await;
     let nobody = venue.nobody();
@@ -116,7 +116,7 @@ async fn an_address_needs_one_after_its_fifth_send_in_an_hour_however_many_come_
     assert_eq!(answers.iter().filter(|answer| answer.code() == 0).count(), 1, "a captcha is good once");
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_browser_needs_one_after_its_eighth_send_in_a_day(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_device = 8).await;
     let mut cookie = String::new();
@@ -143,7 +143,7 @@ async fn a_browser_needs_one_after_its_eighth_send_in_a_day(stores: Stores) {
     send(9).await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_challenge_is_refused_as_a_send_would_be(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let ask = async |mobile: &str, scene: &str| {

@@ -1,6 +1,6 @@
 //! Compensation and reversal: an admin's two ways around a verify code, each confirmed by an SMS code to the own number.
 
-use crate::every_store;
+use crate::every_code_store;
 use api_tests::receiver::Receiver;
 use api_tests::{Answer, Caller, Gateway, Order, Stores, Venue};
 use futures::future::join_all;
@@ -40,7 +40,7 @@ async fn ask(admin: &Caller, order_no: &str, what: &str, code: &str) -> Answer {
     admin.post(&path, &json!({"reason": "手机摔坏了", "code": code})).await
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn an_admin_compensates_and_takes_it_back(stores: Stores) {
     let receiver = Receiver::open().await;
     let hook = receiver.config("booking");
@@ -84,7 +84,7 @@ async fn an_admin_compensates_and_takes_it_back(stores: Stores) {
     assert_eq!(json!(told), want);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn without_a_right_code_nothing_is_compensated_or_reversed(stores: Stores) {
     let (venue, gateway, admin) = open(stores, |_| {}).await;
     venue.put_order("BK1", &Order::paid()).await;
@@ -113,7 +113,7 @@ async fn without_a_right_code_nothing_is_compensated_or_reversed(stores: Stores)
     }
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_confirmation_goes_to_the_own_number_and_nowhere_else(stores: Stores) {
     let (venue, gateway, chief) = open(stores, |_| {}).await;
     let without = admin(&venue, "boss", None).await;
@@ -133,7 +133,7 @@ async fn a_confirmation_goes_to_the_own_number_and_nowhere_else(stores: Stores) 
 }
 
 /// A guide redeems and an admin compensates, at the same moment.
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_redemption_and_a_compensation_at_once_have_one_winner(stores: Stores) {
     let (venue, gateway, admin) = open(stores, |config| {
         config.sms.scenes.entry("confirm".to_owned()).or_default().hourly = 100;
@@ -156,7 +156,7 @@ async fn a_redemption_and_a_compensation_at_once_have_one_winner(stores: Stores)
     }
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn of_many_reversals_at_once_one_succeeds(stores: Stores) {
     let (venue, gateway, admin) = open(stores, |config| config.limits.sms.wrong = 1000).await;
     let verify_code = venue.paid_order_with_code("BK1").await;

@@ -1,10 +1,9 @@
 //! SMS codes in the calls that use them: log-in and registration, wrong tries, locks, repeats, and codes used once for ever.
 
-use crate::every_store;
+use crate::every_code_store;
 use api_tests::{Answer, Caller, Gateway, Order, Stores, Venue};
 use futures::future::join_all;
 use guidepost_server::accounts::create;
-use guidepost_server::config::DatabaseUrl;
 use rstest::rstest;
 use rstest_reuse::apply;
 use serde_json::json;
@@ -12,15 +11,6 @@ use std::time::Duration;
 
 const MOBILE: &str = "13800000001";
 const E164: &str = "+8613800000001";
-
-/// A venue on a three-node Cluster, and the nodes.
-async fn open_on_a_cluster() -> (Venue, Gateway, Vec<api_tests::stores::Served>) {
-    let nodes = api_tests::stores::start_cluster(&[]);
-    let url = format!("redis+cluster://127.0.0.1:{}", nodes[0].port);
-    let (venue, gateway) =
-        Venue::open_with_gateway(Stores::SqliteRedis, |config| config.code_store.url = DatabaseUrl::new(url)).await;
-    (venue, gateway, nodes)
-}
 
 /// A code that has been sent, and six digits that are another.
 async fn sent(venue: &Venue, gateway: &Gateway, scene: &str) -> (String, String) {
@@ -34,7 +24,7 @@ async fn login_as(caller: &Caller, code: &str, request_id: &str) -> Answer {
     caller.post("/api/auth/sms-login", &json!({"mobile": MOBILE, "code": code, "requestId": request_id})).await
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_right_code_makes_a_visitor_or_signs_in_who_is_known(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
@@ -53,7 +43,7 @@ async fn a_right_code_makes_a_visitor_or_signs_in_who_is_known(stores: Stores) {
     assert_eq!((&signed_in["roles"], &signed_in["name"]), (&json!(["guide"]), &json!("林悦")));
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn registration_takes_a_name_and_leaves_a_known_one(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
@@ -69,7 +59,7 @@ async fn registration_takes_a_name_and_leaves_a_known_one(stores: Stores) {
     assert_eq!(venue.count("SELECT COUNT(*) FROM account WHERE mobile = '+8613800000001'").await, 1);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn without_auto_registration_a_right_code_of_an_unknown_number_is_1403(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.accounts.auto_register = false).await;
     let (code, wrong) = sent(&venue, &gateway, "login").await;
@@ -80,7 +70,7 @@ async fn without_auto_registration_a_right_code_of_an_unknown_number_is_1403(sto
     assert_eq!(venue.count("SELECT COUNT(*) FROM account WHERE mobile = '+8613800000001'").await, 0);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_browser_gets_its_token_as_a_cookie_alone(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (code, _) = sent(&venue, &gateway, "login").await;
@@ -95,7 +85,7 @@ async fn a_browser_gets_its_token_as_a_cookie_alone(stores: Stores) {
     Answer::to(foreign).await.refused(403, 1403);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_wrong_try_keeps_the_code_and_the_fifth_locks_for_ten_minutes(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
@@ -132,7 +122,7 @@ async fn a_wrong_try_keeps_the_code_and_the_fifth_locks_for_ten_minutes(stores: 
     assert_eq!(nobody.sms_login(MOBILE, &wrong).await.refused(422, 4004), json!({"remaining": 4}));
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn none_sent_run_out_and_used_are_one_answer_and_count_nothing(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 1).await;
     let nobody = venue.nobody();
@@ -153,7 +143,7 @@ async fn none_sent_run_out_and_used_are_one_answer_and_count_nothing(stores: Sto
     }
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_code_is_worth_nothing_in_another_scene_or_for_another_number_or_tenant(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let other = create::tenant(venue.server.app(), "另一家").await.unwrap();
@@ -175,7 +165,7 @@ async fn a_code_is_worth_nothing_in_another_scene_or_for_another_number_or_tenan
     at(1, "/api/auth/sms-login", login).await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_new_send_makes_a_new_code_and_the_old_one_is_dead(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     venue.random.next([111_111]);
@@ -188,7 +178,7 @@ async fn a_new_send_makes_a_new_code_and_the_old_one_is_dead(stores: Stores) {
     venue.nobody().sms_login(MOBILE, &new).await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn an_address_has_so_many_wrong_codes(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 3).await;
     let nobody = venue.nobody();
@@ -206,7 +196,7 @@ async fn an_address_has_so_many_wrong_codes(stores: Stores) {
     nobody.sms_login(MOBILE, &code).await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_repeat_within_ten_seconds_succeeds_again_with_a_fresh_token(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
@@ -231,7 +221,7 @@ async fn a_repeat_within_ten_seconds_succeeds_again_with_a_fresh_token(stores: S
     assert_eq!(login_as(&nobody, &code, "r 1").await.refused(400, 1400)["field"], "requestId");
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn two_taps_at_once_both_succeed(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
@@ -243,28 +233,10 @@ async fn two_taps_at_once_both_succeed(stores: Stores) {
     assert_eq!(venue.count("SELECT COUNT(*) FROM sms_use").await, 1);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn of_200_right_codes_at_once_one_succeeds(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 1000).await;
-    right_ones(&venue, &gateway).await;
-}
-
-#[apply(every_store)]
-async fn of_200_wrong_codes_at_once_five_are_compared(stores: Stores) {
-    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 1000).await;
-    wrong_ones(&venue, &gateway).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn many_codes_at_once_on_a_cluster() {
-    let (venue, gateway, _nodes) = open_on_a_cluster().await;
-    right_ones(&venue, &gateway).await;
-    let (venue, gateway, _nodes) = open_on_a_cluster().await;
-    wrong_ones(&venue, &gateway).await;
-}
-
-async fn right_ones(venue: &Venue, gateway: &Gateway) {
-    let (code, _) = sent(venue, gateway, "login").await;
+    let (code, _) = sent(&venue, &gateway, "login").await;
     let nobody = venue.nobody();
     let answers = join_all((0..200).map(|_| nobody.sms_login(MOBILE, &code))).await;
     let ok = answers.iter().filter(|answer| answer.code() == 0).count();
@@ -274,8 +246,10 @@ async fn right_ones(venue: &Venue, gateway: &Gateway) {
     assert_eq!(venue.count("SELECT COUNT(*) FROM session").await, 1);
 }
 
-async fn wrong_ones(venue: &Venue, gateway: &Gateway) {
-    let (code, _) = sent(venue, gateway, "login").await;
+#[apply(every_code_store)]
+async fn of_200_wrong_codes_at_once_five_are_compared(stores: Stores) {
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 1000).await;
+    let (code, _) = sent(&venue, &gateway, "login").await;
     let nobody = venue.nobody();
     let guesses = (0..200).map(|n| format!("{n:06}")).filter(|guess| *guess != code);
     let answers = join_all(guesses.map(|guess| {
@@ -292,26 +266,27 @@ async fn wrong_ones(venue: &Venue, gateway: &Gateway) {
 }
 
 /// Redis falls back to an older state, as a replica that lags may.
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_used_code_cannot_come_alive_again(stores: Stores) {
     if stores == Stores::SqliteMemory {
         return;
     }
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (code, _) = sent(&venue, &gateway, "login").await;
-    let mut redis = venue.redis().await;
-    let pattern = format!("{}*", venue.prefix());
-    let keys: Vec<String> = redis::cmd("KEYS").arg(pattern).query_async(&mut redis).await.unwrap();
     let mut before = Vec::new();
-    for key in keys {
-        let state: Vec<u8> = redis::cmd("DUMP").arg(&key).query_async(&mut redis).await.unwrap();
-        before.push((key, state));
+    for mut node in venue.redis_nodes().await {
+        let pattern = format!("{}*", venue.prefix());
+        let keys: Vec<String> = redis::cmd("KEYS").arg(pattern).query_async(&mut node).await.unwrap();
+        for key in keys {
+            let state: Vec<u8> = redis::cmd("DUMP").arg(&key).query_async(&mut node).await.unwrap();
+            before.push((node.clone(), key, state));
+        }
     }
     venue.nobody().sms_login(MOBILE, &code).await.ok();
-    for (key, state) in before {
+    for (mut node, key, state) in before {
         let mut restore = redis::cmd("RESTORE");
         restore.arg(key).arg(60_000).arg(state).arg("REPLACE");
-        let () = restore.query_async(&mut redis).await.unwrap();
+        let () = restore.query_async(&mut node).await.unwrap();
     }
     // The store says that it is right; the database knows better.
     venue.nobody().sms_login(MOBILE, &code).await.refused(422, 4005);
@@ -319,7 +294,7 @@ async fn a_used_code_cannot_come_alive_again(stores: Stores) {
 }
 
 /// The contract's keys, literally; all of them with a life; no number and, beside the one key, no code in any.
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn keys_are_the_contracts_and_all_have_a_life(stores: Stores) {
     if stores == Stores::SqliteMemory {
         return;
@@ -327,23 +302,29 @@ async fn keys_are_the_contracts_and_all_have_a_life(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (code, wrong) = sent(&venue, &gateway, "login").await;
     venue.nobody().sms_login(MOBILE, &wrong).await.refused(422, 4004);
-    let mut redis = venue.redis().await;
-    let pattern = format!("*{}*", venue.prefix());
-    let keys: Vec<String> = redis::cmd("KEYS").arg(pattern).query_async(&mut redis).await.unwrap();
+    let mut keys = Vec::new();
+    for mut node in venue.redis_nodes().await {
+        let pattern = format!("*{}*", venue.prefix());
+        let found: Vec<String> = redis::cmd("KEYS").arg(pattern).query_async(&mut node).await.unwrap();
+        keys.extend(found.into_iter().map(|key| (node.clone(), key)));
+    }
     let names: Vec<&str> =
-        keys.iter().map(|key| key.trim_start_matches('{').strip_prefix(venue.prefix()).unwrap()).collect();
+        keys.iter().map(|(_, key)| key.trim_start_matches('{').strip_prefix(venue.prefix()).unwrap()).collect();
     let digest = names.iter().find_map(|name| name.strip_prefix("sms:code:login:")).unwrap();
     assert!(digest.starts_with('{') && digest.ends_with('}') && digest.len() == 66, "{digest}");
     for name in ["sms:code:login:", "sms:cd:login:", "sms:hour:login:", "sms:day:20260801:login:", "sms:fail:login:"] {
         assert!(names.contains(&format!("{name}{digest}").as_str()), "{name} is missing of {names:?}");
     }
     assert!(names.contains(&"sms:ip:127.0.0.1"), "{names:?}");
-    for key in &keys {
-        let left: i64 = redis::cmd("PTTL").arg(key).query_async(&mut redis).await.unwrap();
+    let code_key = format!("{}sms:code:login:{digest}", venue.prefix());
+    let mut values = Vec::new();
+    for (mut node, key) in keys {
+        let left: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut node).await.unwrap();
         assert!(left > 0, "{key} has no life");
         assert!(!key.contains("3800000001"), "a number stands in {key}");
+        if key == code_key {
+            values.push(redis::cmd("GET").arg(&key).query_async::<String>(&mut node).await.unwrap());
+        }
     }
-    let key = format!("{}sms:code:login:{digest}", venue.prefix());
-    let value: String = redis::cmd("GET").arg(key).query_async(&mut redis).await.unwrap();
-    assert_eq!(value, code);
+    assert_eq!(values, [code], "the code and nothing else");
 }

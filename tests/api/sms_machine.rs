@@ -1,6 +1,6 @@
 //! `/open-api/sms`: codes for other systems of the house.
 
-use crate::every_store;
+use crate::every_code_store;
 use api_tests::{Gateway, Stores, Venue};
 use guidepost_server::config::SceneConfig;
 use rstest::rstest;
@@ -22,7 +22,7 @@ async fn open(stores: Stores) -> (Venue, Gateway) {
     .await
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_machine_sends_and_verifies_once(stores: Stores) {
     let (venue, gateway) = open(stores).await;
     let send = json!({"mobile": MOBILE, "scene": "shop_pay"});
@@ -50,7 +50,7 @@ async fn a_machine_sends_and_verifies_once(stores: Stores) {
     venue.machine().post("/open-api/sms/send", &send).await.refused(429, 4003);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn the_products_own_scenes_are_no_business_of_machines_nor_theirs_of_people(stores: Stores) {
     let (venue, gateway) = open(stores).await;
     for scene in ["login", "register", "reset_password", "change_mobile", "confirm", "nonsense", ""] {

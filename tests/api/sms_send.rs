@@ -1,7 +1,7 @@
 //! `POST /api/sms/send`: the gates, each with its answer and its edge.
 
-use crate::every_store;
-use api_tests::{Gateway, Stores, Venue};
+use crate::every_code_store;
+use api_tests::{Stores, Venue};
 use futures::future::join_all;
 use rstest::rstest;
 use rstest_reuse::apply;
@@ -11,7 +11,7 @@ use std::time::Duration;
 const MOBILE: &str = "13800000001";
 const E164: &str = "+8613800000001";
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_code_keeps_its_leading_zero_and_comes_with_its_life(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     venue.random.next([48_392]);
@@ -26,7 +26,7 @@ async fn a_code_keeps_its_leading_zero_and_comes_with_its_life(stores: Stores) {
     venue.nobody().sms_login(MOBILE, "０48 392").await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn the_answer_is_the_same_whether_the_number_is_known_or_not(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let known = venue.nobody().send_sms("13900000001", "login").await;
@@ -37,7 +37,7 @@ async fn the_answer_is_the_same_whether_the_number_is_known_or_not(stores: Store
     assert_eq!((known.status, known.text), (unknown.status, unknown.text));
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_number_of_another_form_or_prefix_gets_nothing(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| {
         config.sms.allowed_prefixes = vec!["+86".to_owned(), "+852".to_owned()]
@@ -64,7 +64,7 @@ async fn a_number_of_another_form_or_prefix_gets_nothing(stores: Stores) {
     assert_eq!(gateway.messages().len(), 1);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn what_the_cool_down_refuses_counts_nowhere(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| {
         config.sms.scenes.entry("login".to_owned()).or_default().daily = 2;
@@ -94,7 +94,7 @@ async fn what_the_cool_down_refuses_counts_nowhere(stores: Stores) {
     nobody.send_sms("13800000002", "login").await.refused(429, 1429);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn an_hour_has_five_and_a_day_ten(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let nobody = venue.nobody();
@@ -122,7 +122,7 @@ async fn an_hour_has_five_and_a_day_ten(stores: Stores) {
     assert_eq!(gateway.messages().len(), 12);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_send_that_no_channel_took_can_be_tried_again_at_once_and_counts_for_the_day(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| {
         config.sms.scenes.entry("login".to_owned()).or_default().daily = 3;
@@ -145,7 +145,7 @@ async fn a_send_that_no_channel_took_can_be_tried_again_at_once_and_counts_for_t
     assert_eq!((rows, venue.count("SELECT COUNT(*) FROM sms_send WHERE outcome = 'sent'").await), (2, 1));
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_send_with_an_unknown_end_counts_as_sent_and_its_code_counts(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     gateway.answer([500]);
@@ -157,7 +157,7 @@ async fn a_send_with_an_unknown_end_counts_as_sent_and_its_code_counts(stores: S
     assert_eq!(venue.count("SELECT COUNT(*) FROM sms_send WHERE outcome = 'unknown'").await, 1);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn an_address_has_its_limit_and_the_venues_own_another(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |config| {
         config.trusted_proxies = vec!["127.0.0.1".to_owned().try_into().unwrap()];
@@ -191,7 +191,7 @@ async fn an_address_has_its_limit_and_the_venues_own_another(stores: Stores) {
     send("203.0.113.9").await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_tenants_day_has_its_limit_and_one_alert(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.sms.daily_cap = 2).await;
     for n in 1..=2 {
@@ -212,7 +212,7 @@ async fn a_tenants_day_has_its_limit_and_one_alert(stores: Stores) {
     venue.nobody().send_sms("13800000003", "login").await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn settings_take_effect_while_the_server_runs(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let admin = venue.admin().await;
@@ -249,24 +249,9 @@ async fn settings_take_effect_while_the_server_runs(stores: Stores) {
     nobody.send_sms(MOBILE, "login").await.ok();
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn of_200_simultaneous_sends_for_one_number_one_goes_out(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
-    one_of_many(&venue, &gateway).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn of_200_simultaneous_sends_one_goes_out_on_a_cluster() {
-    let nodes = api_tests::stores::start_cluster(&[]);
-    let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteRedis, |config| {
-        config.code_store.url =
-            guidepost_server::config::DatabaseUrl::new(format!("redis+cluster://127.0.0.1:{}", nodes[0].port));
-    })
-    .await;
-    one_of_many(&venue, &gateway).await;
-}
-
-async fn one_of_many(venue: &Venue, gateway: &Gateway) {
     let nobody = venue.nobody();
     let answers = join_all((0..200).map(|_| nobody.send_sms(MOBILE, "login"))).await;
     let ok = answers.iter().filter(|answer| answer.code() == 0).count();

@@ -16,6 +16,8 @@ pub enum Stores {
     SqliteRedis,
     /// MariaDB and Redis.
     MariadbRedis,
+    /// SQLite file and a Redis Cluster of three nodes.
+    SqliteCluster,
 }
 
 /// A program that ends with the test, however the test ends: a shell holds it, and lets go when its input closes.
@@ -176,6 +178,12 @@ pub fn shared_redis() -> u16 {
 pub fn shared_mariadb() -> u16 {
     static MARIADB: OnceLock<Served> = OnceLock::new();
     MARIADB.get_or_init(start_mariadb).port
+}
+
+/// The nodes of the Redis Cluster that this process's tests share; each has a prefix of its own.
+pub fn shared_cluster() -> Vec<u16> {
+    static CLUSTER: OnceLock<Vec<Served>> = OnceLock::new();
+    CLUSTER.get_or_init(|| start_cluster(&[])).iter().map(|node| node.port).collect()
 }
 
 /// Three nodes of a Redis Cluster.

@@ -1,7 +1,7 @@
 //! A venue: its server, its bookings and its people.
 
 use crate::process::command;
-use crate::stores::{Stores, shared_mariadb, shared_redis};
+use crate::stores::{Stores, shared_cluster, shared_mariadb, shared_redis};
 use crate::{Caller, FixedClock, ScriptedRandom, ServerProcess};
 use guidepost_server::accounts::{create, link, store};
 use guidepost_server::config::{CodeStoreConfig, DatabaseUrl, WebHookConfig};
@@ -114,7 +114,10 @@ impl Venue {
         config.demo = false;
         let name = format!("t{}", uuid::Uuid::new_v4().simple());
         if stores != Stores::SqliteMemory {
-            config.code_store.url = DatabaseUrl::new(format!("redis://127.0.0.1:{}", shared_redis()));
+            config.code_store.url = DatabaseUrl::new(match stores {
+                Stores::SqliteCluster => format!("redis+cluster://127.0.0.1:{}", shared_cluster()[0]),
+                _ => format!("redis://127.0.0.1:{}", shared_redis()),
+            });
             config.code_store.prefix = format!("{name}:");
             // A machine that runs a hundred tests at once is slow; how long it may take has tests of its own.
             config.code_store.timeout_ms = 10_000;
@@ -302,15 +305,29 @@ impl Venue {
             for pattern in [prefix.clone(), format!("{{{prefix}")] {
                 let mut command = redis::cmd("EVAL");
                 command.arg(AGE).arg(0).arg(pattern).arg(u64::try_from(by.as_millis()).unwrap());
-                let () = command.query_async(&mut self.redis().await).await.unwrap();
+                for mut node in self.redis_nodes().await {
+                    let () = command.query_async(&mut node).await.unwrap();
+                }
             }
         }
     }
 
     /// The Redis, beside the server.
     pub async fn redis(&self) -> redis::aio::MultiplexedConnection {
-        let client = redis::Client::open(self.codes.url.expose()).unwrap();
-        client.get_multiplexed_async_connection().await.unwrap()
+        let mut nodes = self.redis_nodes().await;
+        assert_eq!(nodes.len(), 1, "a Cluster has several");
+        nodes.remove(0)
+    }
+
+    /// The nodes of the Redis; one where it is no Cluster.
+    pub async fn redis_nodes(&self) -> Vec<redis::aio::MultiplexedConnection> {
+        let urls = match self.stores {
+            Stores::SqliteCluster => shared_cluster().iter().map(|port| format!("redis://127.0.0.1:{port}")).collect(),
+            _ => vec![self.codes.url.expose().to_owned()],
+        };
+        let connect =
+            async |url: String| redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
+        futures::future::join_all(urls.into_iter().map(connect)).await
     }
 
     /// The prefix of this venue's keys.
