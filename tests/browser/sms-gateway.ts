@@ -3,6 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface Message {
+  /** Where it was posted: channels have addresses of their own. */
+  path: string;
   requestId: string;
   mobile: string;
   scene: string;
@@ -27,7 +29,8 @@ export async function openGateway(): Promise<Gateway> {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      messages.push(JSON.parse(Buffer.concat(chunks).toString()) as Message);
+      const posted = JSON.parse(Buffer.concat(chunks).toString()) as Message;
+      messages.push({ ...posted, path: request.url ?? "" });
       response.writeHead(gateway.status).end();
     });
   });

@@ -10,10 +10,13 @@ const ANOTHER = "13800000002";
 
 const test = base.extend<{
   settings: Record<string, string>;
+  /** Whether there is a channel that speaks. */
+  voice: boolean;
   gateway: Gateway;
   venue: Venue;
 }>({
   settings: [{}, { option: true }],
+  voice: [false, { option: true }],
   // Playwright reads the dependencies from the pattern, so it cannot be left out.
   // eslint-disable-next-line no-empty-pattern
   gateway: async ({}, use) => {
@@ -21,8 +24,10 @@ const test = base.extend<{
     await use(gateway);
     await gateway.close();
   },
-  venue: async ({ gateway, settings }, use) => {
-    const channels = JSON.stringify([{ name: "gateway", kind: "http", url: gateway.url }]);
+  venue: async ({ gateway, settings, voice }, use) => {
+    const written = { name: "gateway", kind: "http", url: gateway.url };
+    const spoken = { name: "calls", kind: "http", url: `${gateway.url}/calls`, voice: true };
+    const channels = JSON.stringify(voice ? [written, spoken] : [written]);
     const venue = await openVenue({
       codeLife: 60,
       settings: { GUIDEPOST_SMS__CHANNELS: channels, ...settings },
@@ -257,6 +262,23 @@ test("a number without bookings is told so, and leads back to the number", async
   await expect(page.getByTestId("sms-code")).toBeFocused();
   await page.keyboard.type(gateway.code());
   await expect(page.getByTestId("order").first()).toBeVisible();
+});
+
+test.describe("with a channel that speaks", () => {
+  test.use({ voice: true, settings: { GUIDEPOST_SMS__SCENES__LOGIN__COOLDOWN: "2" } });
+
+  test("who gets no message can be called", async ({ page, venue, gateway }) => {
+    await page.goto(venue.url);
+    await askFor(page, NUMBER);
+    await expect(page.getByTestId("sms-voice")).toHaveText("没收到短信？改用语音播报");
+    await page.getByTestId("sms-voice").click();
+    await expect(page.getByTestId("sms-message")).toHaveText(
+      "即将来电播报验证码，5 分钟内有效，以最新的验证码为准",
+    );
+    expect(gateway.messages.map(({ path }) => path)).toEqual(["/sms", "/sms/calls"]);
+    await page.getByTestId("sms-code").fill(gateway.code());
+    await expect(page.getByTestId("order").first()).toBeVisible();
+  });
 });
 
 test.describe("with a captcha from the second send of an address on", () => {

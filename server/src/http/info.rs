@@ -34,6 +34,7 @@ async fn info(State(app): State<App>, tenant: Result<NamedTenant, ApiError>) -> 
         server_time: app.clock.now_ms(),
         timezone: app.config.timezone.clone(),
         tenant,
+        voice: app.channels.speak(),
     }))
 }
 

@@ -314,6 +314,9 @@ pub struct Info {
     pub timezone: String,
     /// The tenant's name, where the caller named one or there is only one.
     pub tenant: Option<String>,
+    /// Whether SMS codes can be spoken by a call as well (`via` = `voice`).
+    #[serde(default)]
+    pub voice: bool,
 }
 
 /// `PUT /open-api/orders/{orderNo}`: create an order or change it by its life.

@@ -911,6 +911,8 @@ export interface components {
                 timezone: string;
                 /** @description The tenant's name, where the caller named one or there is only one. */
                 tenant?: string | null;
+                /** @description Whether SMS codes can be spoken by a call as well (`via` = `voice`). */
+                voice?: boolean;
             };
         };
         /** @description Every answer of the API: `code` 0 is success, anything else an [`ErrorCode`]. */
@@ -1467,6 +1469,8 @@ export interface components {
             timezone: string;
             /** @description The tenant's name, where the caller named one or there is only one. */
             tenant?: string | null;
+            /** @description Whether SMS codes can be spoken by a call as well (`via` = `voice`). */
+            voice?: boolean;
         };
         /** @description `POST /api/auth/login`: user name and password. */
         LoginRequest: {

@@ -13,6 +13,10 @@ export const common: Common = {
     waitSeconds: "Again in {time} s",
     waitLong: "Again in {time}",
     sent: "Code sent, good for {minutes} min. Only the newest message counts.",
+    called:
+      "A call will read the code out in a moment. It is good for {minutes} min. Only the newest code counts.",
+    voice: "No message? Get a call",
+    voiceLater: "No message? After the wait you can get a call",
     canSend: "You can ask for a new code now",
     proving: "Security check under way, nothing to do",
     provingLong: "Security check under way, {seconds} s so far",

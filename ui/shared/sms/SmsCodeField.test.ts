@@ -54,7 +54,9 @@ function surroundings(window = new EventTarget(), document = new EventTarget()) 
 
 const open: App[] = [];
 
-function page(options: { mobile?: string | null; locale?: Locale; tenant?: string; prove?: Prove } = {}) {
+function page(
+  options: { mobile?: string | null; locale?: Locale; tenant?: string; voice?: boolean; prove?: Prove } = {},
+) {
   const locale = options.locale ?? "zh-CN";
   const words = makeWords(locale, { "zh-CN": { common: zh }, en: { common: en } });
   const client = new Client({ language: () => locale, tenant: options.tenant });
@@ -86,6 +88,7 @@ function page(options: { mobile?: string | null; locale?: Locale; tenant?: strin
         captchaPath: "/api/captcha",
         post: (path: string, body: object) => client.post(path, body),
         tenant: options.tenant,
+        voice: options.voice ?? false,
         autoSubmit: true,
         onSubmit,
         onMobileRefused: (why: string) => {
@@ -121,6 +124,7 @@ function page(options: { mobile?: string | null; locale?: Locale; tenant?: strin
     message: () => find("sms-message").textContent,
     said: () => find("sms-said").textContent,
     state: () => find("sms").dataset.state,
+    voice: () => root.querySelector<HTMLElement>("[data-testid=sms-voice]"),
     press: async () => {
       find("sms-send").click();
       await settle();
@@ -164,6 +168,49 @@ afterEach(() => {
   document.body.replaceChildren();
   vi.unstubAllGlobals();
   vi.useRealTimers();
+});
+
+describe("a spoken code", () => {
+  it("is offered to whom no message has come, once the wait is over, and keeps the focus", async () => {
+    const server = browser();
+    const at = page({ voice: true });
+    expect(at.voice(), "nobody has asked for a message yet").toBeNull();
+    await at.press();
+    expect(at.voice()?.getAttribute("aria-disabled")).toBe("true");
+    at.voice()?.click();
+    await at.settle();
+    expect(server.sends(), "it shares the wait").toHaveLength(1);
+    await pass(60_000);
+    expect(at.voice()?.textContent).toContain("改用语音播报");
+    at.voice()?.click();
+    await at.settle();
+    expect(server.sends()[1]).toEqual({ mobile: "+8613800138000", scene: "login", via: "voice" });
+    expect(at.message()).toBe("即将来电播报验证码，5 分钟内有效，以最新的验证码为准");
+    expect(at.said()).toBe(at.message());
+    expect(at.label()).toBe("60 秒后重发");
+  });
+
+  it("passes the captcha by the same way", async () => {
+    const server = browser();
+    const at = page({ voice: true, prove: () => Promise.resolve("proof") });
+    await at.press();
+    await pass(60_000);
+    server.answers("/api/sms/send", refusal(4007));
+    at.voice()?.click();
+    await pass(0);
+    expect(server.sends().slice(1)).toEqual([
+      { mobile: "+8613800138000", scene: "login", via: "voice" },
+      { mobile: "+8613800138000", scene: "login", via: "voice", captchaToken: "proof" },
+    ]);
+  });
+
+  it("is not offered where nobody speaks", async () => {
+    browser();
+    const at = page();
+    await at.press();
+    await pass(60_000);
+    expect(at.voice()).toBeNull();
+  });
 });
 
 describe("sending", () => {

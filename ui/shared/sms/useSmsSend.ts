@@ -8,11 +8,14 @@ import { deadlineKey, Deadlines, type Surroundings } from "./deadline";
 /** Sends a body to the server and gives the answer's data; throws `Refused` and `NoAnswer`. */
 export type Post = (path: string, body: object) => Promise<unknown>;
 
+/** How a code comes: written, or spoken by a call. */
+export type Via = "sms" | "voice";
+
 export type SendState =
   | { kind: "idle" }
   | { kind: "sending" }
   | { kind: "proving"; since: number }
-  | { kind: "sent"; minutes: number }
+  | { kind: "sent"; minutes: number; via: Via }
   | { kind: "failed"; fault: unknown };
 
 export interface SmsSendOptions {
@@ -34,7 +37,7 @@ export interface SmsSend {
   /** The clock's reading that a long captcha counts by. */
   now: Readonly<ShallowRef<number>>;
   /** Asks for a code; `false` where nothing was asked. */
-  send: () => Promise<boolean>;
+  send: (via?: Via) => Promise<boolean>;
   /** Takes a wait over that another answer of the server's named, in seconds. */
   wait: (seconds: number) => void;
 }
@@ -138,7 +141,7 @@ export function useSmsSend(options: SmsSendOptions): SmsSend {
     return post(options.sendPath(), { ...body, captchaToken });
   }
 
-  async function send(): Promise<boolean> {
+  async function send(via: Via = "sms"): Promise<boolean> {
     const busy = state.value.kind === "sending" || state.value.kind === "proving";
     tick();
     const sentFor = key.value;
@@ -147,12 +150,14 @@ export function useSmsSend(options: SmsSendOptions): SmsSend {
     abort = new AbortController();
     const { signal } = abort;
     const mobile = options.mobile() === null ? {} : { mobile: number.value };
+    const spoken = via === "voice" ? { via } : {};
     show({ kind: "sending" });
     let end: SendState;
     try {
-      const data = await ask({ ...mobile, scene: options.scene() }, signal);
+      const data = await ask({ ...mobile, scene: options.scene(), ...spoken }, signal);
       deadlines.start(sentFor, seconds(data, "retryAfter", USUAL_WAIT));
-      end = { kind: "sent", minutes: Math.max(1, Math.round(seconds(data, "expireIn", USUAL_LIFE) / 60)) };
+      const minutes = Math.max(1, Math.round(seconds(data, "expireIn", USUAL_LIFE) / 60));
+      end = { kind: "sent", minutes, via };
     } catch (fault) {
       if (fault instanceof Refused) {
         // The server counts the seconds; what it says holds for every tab.

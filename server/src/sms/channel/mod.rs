@@ -295,6 +295,11 @@ impl Channels {
         self.channels.iter().any(|channel| channel.suits(to, via))
     }
 
+    /// Whether there is one that speaks codes to a phone.
+    pub(crate) fn speak(&self) -> bool {
+        self.channels.iter().any(|channel| channel.config.voice)
+    }
+
     /// Sends a message by the first channel that takes it:
     ///
     /// 1. A channel whose breaker is open, or that has no place below its rate within two seconds, is passed over.
