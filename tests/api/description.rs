@@ -15,12 +15,14 @@ const EXAMPLES: &str = "30";
 #[ignore = "needs schemathesis, which `cargo xtask test` installs"]
 async fn no_answer_is_outside_the_description() {
     let program = std::env::var_os("GUIDEPOST_SCHEMATHESIS").expect("GUIDEPOST_SCHEMATHESIS names the program");
-    let venue = Venue::open_with(Stores::SqliteMemory, |config| {
+    let (venue, _gateway) = Venue::open_with_gateway(Stores::SqliteMemory, |config| {
         let limits = &mut config.limits.consume;
         limits.operator = 1_000_000;
         limits.ip = 1_000_000;
         limits.by_code = 1_000_000;
         limits.freeze = 1_000_000;
+        config.limits.sms.wrong = 1_000_000;
+        config.sms.daily_cap = 1_000_000;
     })
     .await;
     // One person who may do everything, so that every operation gets past its door.

@@ -38,9 +38,10 @@ impl Via {
 #[serde(rename_all = "camelCase")]
 pub struct SendSmsRequest {
     /// The number; for `confirm` the account's own, which is what is taken where it is missing.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Option<Secret>,
     /// `login`, `register`, `reset_password`, `change_mobile` or `confirm`; the last two with a session.
+    #[schema(pattern = r"^(login|register|reset_password|change_mobile|confirm)$")]
     pub scene: String,
     /// A solved challenge of `POST /api/captcha`, after a 4007.
     #[schema(value_type = Option<String>)]
@@ -77,9 +78,10 @@ pub struct Reason {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct CaptchaRequest {
     /// The number; for `confirm` the account's own, which is what is taken where it is missing.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Option<Secret>,
     /// The scene.
+    #[schema(pattern = r"^(login|register|reset_password|change_mobile|confirm)$")]
     pub scene: String,
 }
 
@@ -118,12 +120,13 @@ pub struct CaptchaSolution {
 #[serde(rename_all = "camelCase")]
 pub struct SmsLoginRequest {
     /// The number.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Secret,
     /// A code of the scene `login`.
     #[schema(value_type = String, pattern = r"^[0-9]{6}$")]
     pub code: Secret,
     /// The caller's name for this attempt: a repeat within 10 s succeeds again with a fresh token.
+    #[schema(pattern = r"^[0-9A-Za-z_-]{1,64}$")]
     pub request_id: Option<String>,
 }
 
@@ -132,7 +135,7 @@ pub struct SmsLoginRequest {
 #[serde(rename_all = "camelCase")]
 pub struct RegisterRequest {
     /// The number.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Secret,
     /// A code of the scene `register`.
     #[schema(value_type = String, pattern = r"^[0-9]{6}$")]
@@ -141,6 +144,7 @@ pub struct RegisterRequest {
     #[schema(min_length = 1, max_length = 64)]
     pub name: String,
     /// The caller's name for this attempt: a repeat within 10 s succeeds again with a fresh token.
+    #[schema(pattern = r"^[0-9A-Za-z_-]{1,64}$")]
     pub request_id: Option<String>,
 }
 
@@ -149,13 +153,13 @@ pub struct RegisterRequest {
 #[serde(rename_all = "camelCase")]
 pub struct ResetPasswordRequest {
     /// The number.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Secret,
     /// A code of the scene `reset_password`.
     #[schema(value_type = String, pattern = r"^[0-9]{6}$")]
     pub code: Secret,
     /// 8 characters and more.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 8)]
     pub new_password: Secret,
 }
 
@@ -164,7 +168,7 @@ pub struct ResetPasswordRequest {
 #[serde(rename_all = "camelCase")]
 pub struct ChangeMobileRequest {
     /// The new number.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Secret,
     /// A code of the scene `change_mobile`, sent to the new number.
     #[schema(value_type = String, pattern = r"^[0-9]{6}$")]
@@ -179,7 +183,7 @@ pub struct ChangeMobileRequest {
 #[serde(rename_all = "camelCase")]
 pub struct SetPasswordRequest {
     /// 8 characters and more.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 8)]
     pub new_password: Secret,
 }
 
@@ -188,10 +192,10 @@ pub struct SetPasswordRequest {
 #[serde(rename_all = "camelCase")]
 pub struct MachineSmsSend {
     /// The number.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Option<Secret>,
     /// A mailbox in place of a number.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "email", max_length = 254)]
     pub email: Option<Secret>,
     /// A scene of the settings; the product's own are not for machines.
     pub scene: String,
@@ -204,10 +208,10 @@ pub struct MachineSmsSend {
 #[serde(rename_all = "camelCase")]
 pub struct MachineSmsVerify {
     /// The number.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = r"^(\+86)?1[3-9][0-9]{9}$", example = "13800000001")]
     pub mobile: Option<Secret>,
     /// A mailbox in place of a number.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "email", max_length = 254)]
     pub email: Option<Secret>,
     /// The scene of the send.
     pub scene: String,
@@ -215,6 +219,7 @@ pub struct MachineSmsVerify {
     #[schema(value_type = String, pattern = r"^[0-9]{6}$")]
     pub code: Secret,
     /// The caller's name for this attempt: a repeat within 10 s succeeds again.
+    #[schema(pattern = r"^[0-9A-Za-z_-]{1,64}$")]
     pub request_id: Option<String>,
 }
 

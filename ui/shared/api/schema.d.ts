@@ -734,14 +734,20 @@ export interface components {
         };
         /** @description `POST /api/captcha`: a challenge for a number and a scene. */
         CaptchaRequest: {
-            /** @description The number; for `confirm` the account's own, which is what is taken where it is missing. */
+            /**
+             * @description The number; for `confirm` the account's own, which is what is taken where it is missing.
+             * @example 13800000001
+             */
             mobile?: string | null;
             /** @description The scene. */
             scene: string;
         };
         /** @description `POST /api/auth/change-mobile`. */
         ChangeMobileRequest: {
-            /** @description The new number. */
+            /**
+             * @description The new number.
+             * @example 13800000001
+             */
             mobile: string;
             /** @description A code of the scene `change_mobile`, sent to the new number. */
             code: string;
@@ -1494,9 +1500,15 @@ export interface components {
         };
         /** @description `POST /open-api/sms/send`: a code for another system of the house. */
         MachineSmsSend: {
-            /** @description The number. */
+            /**
+             * @description The number.
+             * @example 13800000001
+             */
             mobile?: string | null;
-            /** @description A mailbox in place of a number. */
+            /**
+             * Format: email
+             * @description A mailbox in place of a number.
+             */
             email?: string | null;
             /** @description A scene of the settings; the product's own are not for machines. */
             scene: string;
@@ -1509,9 +1521,15 @@ export interface components {
         };
         /** @description `POST /open-api/sms/verify`. */
         MachineSmsVerify: {
-            /** @description The number. */
+            /**
+             * @description The number.
+             * @example 13800000001
+             */
             mobile?: string | null;
-            /** @description A mailbox in place of a number. */
+            /**
+             * Format: email
+             * @description A mailbox in place of a number.
+             */
             email?: string | null;
             /** @description The scene of the send. */
             scene: string;
@@ -1762,7 +1780,10 @@ export interface components {
         };
         /** @description `POST /api/auth/register`. */
         RegisterRequest: {
-            /** @description The number. */
+            /**
+             * @description The number.
+             * @example 13800000001
+             */
             mobile: string;
             /** @description A code of the scene `register`. */
             code: string;
@@ -1781,7 +1802,10 @@ export interface components {
         };
         /** @description `POST /api/auth/reset-password`; not for admins. */
         ResetPasswordRequest: {
-            /** @description The number. */
+            /**
+             * @description The number.
+             * @example 13800000001
+             */
             mobile: string;
             /** @description A code of the scene `reset_password`. */
             code: string;
@@ -1815,7 +1839,10 @@ export interface components {
         Secret: string;
         /** @description `POST /api/sms/send`: send a code to a number. */
         SendSmsRequest: {
-            /** @description The number; for `confirm` the account's own, which is what is taken where it is missing. */
+            /**
+             * @description The number; for `confirm` the account's own, which is what is taken where it is missing.
+             * @example 13800000001
+             */
             mobile?: string | null;
             /** @description `login`, `register`, `reset_password`, `change_mobile` or `confirm`; the last two with a session. */
             scene: string;
@@ -1850,7 +1877,10 @@ export interface components {
         };
         /** @description `POST /api/auth/sms-login`. */
         SmsLoginRequest: {
-            /** @description The number. */
+            /**
+             * @description The number.
+             * @example 13800000001
+             */
             mobile: string;
             /** @description A code of the scene `login`. */
             code: string;
