@@ -751,6 +751,10 @@ mod tests {
         assert_eq!(config.sms.scene("login"), SceneConfig { ttl: 120, ..SceneConfig::default() });
         assert_eq!(config.sms.scene("confirm"), SceneConfig { daily: 3, ..SceneConfig::default() });
         assert_eq!(config.sms.scene("register"), SceneConfig::default());
+        let config = load("[sms.scenes.reset_password]\nttl = 120", &[]).unwrap();
+        let stricter = SceneConfig { hourly: 3, daily: 5, ..SceneConfig::default() };
+        assert_eq!(config.sms.scene("change_mobile"), stricter);
+        assert_eq!(config.sms.scene("reset_password"), SceneConfig { ttl: 120, ..stricter });
     }
 
     #[test]

@@ -122,6 +122,26 @@ async fn an_hour_has_five_and_a_day_ten(stores: Stores) {
     assert_eq!(gateway.messages().len(), 12);
 }
 
+/// Who resets a password does it once.
+#[apply(every_code_store)]
+async fn a_reset_has_three_an_hour_and_five_a_day(stores: Stores) {
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
+    let nobody = venue.nobody();
+    for _ in 0..3 {
+        nobody.send_sms(MOBILE, "reset_password").await.ok();
+        venue.advance(Duration::from_secs(60)).await;
+    }
+    nobody.send_sms(MOBILE, "reset_password").await.refused(429, 4002);
+    venue.advance(Duration::from_secs(3600)).await;
+    for _ in 0..2 {
+        nobody.send_sms(MOBILE, "reset_password").await.ok();
+        venue.advance(Duration::from_secs(60)).await;
+    }
+    nobody.send_sms(MOBILE, "reset_password").await.refused(429, 4003);
+    nobody.send_sms(MOBILE, "login").await.ok();
+    assert_eq!(gateway.messages().len(), 6);
+}
+
 #[apply(every_code_store)]
 async fn a_send_that_no_channel_took_can_be_tried_again_at_once_and_counts_for_the_day(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| {

@@ -15,7 +15,8 @@ pub struct SmsConfig {
     pub daily_cap: u32,
     /// Whether the channel `log` prints whole codes; for a demo alone.
     pub log_codes: bool,
-    /// Scenes by name; one that is missing has the defaults.
+    /// Scenes by name; what is missing of one is [`SceneConfig::of`] its name.
+    #[serde(deserialize_with = "scenes")]
     pub scenes: BTreeMap<String, SceneConfig>,
     /// Channels, in the order in which they are tried.
     pub channels: Vec<ChannelConfig>,
@@ -34,8 +35,7 @@ impl Default for SmsConfig {
 }
 
 /// `[sms.scenes.NAME]`; times in seconds.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SceneConfig {
     /// Life of a code, 1 and more.
     pub ttl: u32,
@@ -55,6 +55,48 @@ impl Default for SceneConfig {
     fn default() -> Self {
         Self { ttl: 300, cooldown: 60, hourly: 5, daily: 10, max_fail: 5, lock: 600 }
     }
+}
+
+impl SceneConfig {
+    /// What a scene goes by where the settings say nothing. Whoever resets a password or changes a number does it once;
+    /// who wants many codes for that is somebody else. (The SMS seed, 6.2: limits of sensitive scenes are stricter.)
+    /// `confirm` stays with the usual numbers: it wants a session, goes to that account's own number alone, and at a gate
+    /// each group with a broken phone takes one.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "reset_password" | "change_mobile" => Self { hourly: 3, daily: 5, ..Self::default() },
+            _ => Self::default(),
+        }
+    }
+}
+
+/// What the settings say of a scene.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SaidOfScene {
+    ttl: Option<u32>,
+    cooldown: Option<u32>,
+    hourly: Option<u32>,
+    daily: Option<u32>,
+    max_fail: Option<u32>,
+    lock: Option<u32>,
+}
+
+fn scenes<'de, D: serde::Deserializer<'de>>(from: D) -> Result<BTreeMap<String, SceneConfig>, D::Error> {
+    let said = BTreeMap::<String, SaidOfScene>::deserialize(from)?;
+    let scene = |(name, said): (String, SaidOfScene)| {
+        let usual = SceneConfig::of(&name);
+        let scene = SceneConfig {
+            ttl: said.ttl.unwrap_or(usual.ttl),
+            cooldown: said.cooldown.unwrap_or(usual.cooldown),
+            hourly: said.hourly.unwrap_or(usual.hourly),
+            daily: said.daily.unwrap_or(usual.daily),
+            max_fail: said.max_fail.unwrap_or(usual.max_fail),
+            lock: said.lock.unwrap_or(usual.lock),
+        };
+        (name, scene)
+    };
+    Ok(said.into_iter().map(scene).collect())
 }
 
 /// Who carries a code.
@@ -146,7 +188,7 @@ pub const SCENES: [&str; 5] = ["login", "register", "reset_password", "change_mo
 impl SmsConfig {
     /// What a scene goes by.
     pub fn scene(&self, name: &str) -> SceneConfig {
-        self.scenes.get(name).cloned().unwrap_or_default()
+        self.scenes.get(name).cloned().unwrap_or_else(|| SceneConfig::of(name))
     }
 
     /// Every scene that may be sent for: the product's own and those of the settings.
