@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: how well and how fast the scanner reads; `cargo xtask bench refusals`: whether a refusal's time tells
-//! why; `cargo xtask bench orders`: what an order file of 100,000 lines takes.
+//! `cargo xtask bench`: how well and how fast the scanner reads; `cargo xtask bench refusals`: whether an answer's time tells
+//! its reason, or who is known; `cargo xtask bench orders`: what an order file of 100,000 lines takes.
 
 use crate::apt;
 use crate::cargo::Target;
