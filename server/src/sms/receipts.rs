@@ -145,3 +145,77 @@ async fn settle(app: &AppState, expected: &Expected, result: &str, receipt: &str
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{SystemClock, SystemRandom};
+    use crate::config::{Config, SCENES};
+    use crate::sms::channel::Via;
+    use serde_json::json;
+    use std::sync::Arc;
+    use wire::SmsCode;
+
+    async fn app(folder: &std::path::Path) -> Arc<AppState> {
+        let templates: serde_json::Value = SCENES.iter().map(|scene| ((*scene).to_owned(), json!("1110"))).collect();
+        let channels = json!([
+            {"name": "cloud", "kind": "tencent", "key_id": "k", "secret": "s", "sign_name": "x", "sdk_app_id": "1", "templates": templates},
+            {"name": "gateway", "kind": "http", "url": "http://127.0.0.1:1/"},
+        ]);
+        let mut config = Config::demo_in(folder);
+        config.sms = Config::load(None, [("GUIDEPOST_SMS__CHANNELS".to_owned(), channels.to_string())]).unwrap().sms;
+        AppState::open(config, Arc::new(SystemClock::new()), Arc::new(SystemRandom)).await.unwrap()
+    }
+
+    fn message(to: Recipient) -> Message {
+        Message {
+            id: "send-1".to_owned(),
+            tenant: TenantId(1),
+            scene: "login".to_owned(),
+            to,
+            code: SmsCode::from_typed("048392").unwrap(),
+            ttl: Duration::from_secs(300),
+            via: Via::Sms,
+        }
+    }
+
+    fn report(outcome: Outcome, channel: &str) -> Report {
+        Report { outcome, channel: Some(channel.to_owned()), provider_id: None, reason: String::new() }
+    }
+
+    #[tokio::test]
+    async fn only_what_a_channel_with_receipts_may_have_taken_is_kept_and_no_number_is_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path()).await;
+        let number = || Recipient::Mobile(Mobile::parse("13800138000").unwrap());
+        for (to, outcome, channel, kept) in [
+            (number(), Outcome::Sent, "cloud", 1),
+            (number(), Outcome::Unknown, "cloud", 2),
+            (number(), Outcome::NotTaken, "cloud", 2),
+            (number(), Outcome::NumberLimit, "cloud", 2),
+            (number(), Outcome::Sent, "gateway", 2),
+            (Recipient::Email("li@example.org".to_owned()), Outcome::Sent, "cloud", 2),
+        ] {
+            app.receipts.expect(&app, message(to), 0, report(outcome, channel));
+            assert_eq!(app.receipts.len(), kept, "{outcome:?} {channel}");
+        }
+        let printed = format!("{:?}", app.receipts);
+        assert!(printed.contains("8000") && !printed.contains("138001"), "{printed}");
+    }
+
+    #[tokio::test]
+    async fn no_more_are_kept_than_may_be_and_few_are_asked_for_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let app = app(folder.path()).await;
+        for n in 0..MOST + 3 {
+            let mut message = message(Recipient::Mobile(Mobile::parse("13800138000").unwrap()));
+            message.id = n.to_string();
+            app.receipts.expect(&app, message, 0, report(Outcome::Sent, "cloud"));
+        }
+        assert_eq!(app.receipts.len(), MOST);
+        let later = app.clock.monotonic() + ASK_AFTER[0];
+        let due: Vec<String> = app.receipts.take_due(later).into_iter().map(|expected| expected.send).collect();
+        assert_eq!(due, ["3", "4", "5", "6", "7"], "the oldest are given up, the next ones come first");
+        assert_eq!(app.receipts.len(), MOST - PER_TURN);
+    }
+}

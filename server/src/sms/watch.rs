@@ -55,11 +55,11 @@ async fn look(app: &AppState, tenant: TenantId) -> Result<(), DbError> {
     }
 
     // Numbers that used none, of the last hour: whoever runs up the bill has to be seen soon.
-    let from = now - ms(HOUR);
-    let all = store::used_by_scene(&app.db, tenant, from, now).await?;
+    let (from, until) = (now - ms(HOUR), now + 1);
+    let all = store::used_by_scene(&app.db, tenant, from, until).await?;
     let (numbers, used) = all.iter().fold((0, 0), |(numbers, used), of| (numbers + of.numbers, used + of.used));
     if pumped(numbers, used, rules.sms_pumping) {
-        raise(app, tenant, AlertKind::SmsPumping, &all, (from, now)).await?;
+        raise(app, tenant, AlertKind::SmsPumping, &all, (from, until)).await?;
     }
     Ok(())
 }
