@@ -9,23 +9,30 @@ use wire::api::{AlertKind, AlertView};
 
 /// Raises an alert. Should it not be written, the log has it all the same.
 pub(crate) async fn raise(app: &AppState, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) {
-    write(&app.db, app.clock.now_ms(), tenant, kind, account_id).await;
+    raise_at(&app.db, app.clock.now_ms(), tenant, kind, account_id, None).await;
 }
 
 /// The same with what there is to know of it: counts, networks, a channel; nothing personal.
 pub(crate) async fn raise_about(app: &AppState, tenant: TenantId, kind: AlertKind, data: &Value) {
-    log(tenant, kind, None, Some(data));
-    written(insert_alone(&app.db, app.clock.now_ms(), tenant, kind, None, Some(data)).await);
+    raise_at(&app.db, app.clock.now_ms(), tenant, kind, None, Some(data)).await;
 }
 
 /// The same for who has a part of the server alone.
-pub(crate) async fn write(db: &Db, now: i64, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) {
-    log(tenant, kind, account_id, None);
-    written(insert_alone(db, now, tenant, kind, account_id, None).await);
-}
-
-fn written(result: Result<(), DbError>) {
-    if let Err(error) = result {
+pub(crate) async fn raise_at(
+    db: &Db,
+    now: i64,
+    tenant: TenantId,
+    kind: AlertKind,
+    account_id: Option<i64>,
+    data: Option<&Value>,
+) {
+    log(tenant, kind, account_id, data);
+    let write = async {
+        let mut tx = db.begin().await?;
+        insert(&mut tx, now, tenant, kind, account_id, data).await?;
+        Ok::<_, DbError>(tx.commit().await?)
+    };
+    if let Err(error) = write.await {
         tracing::error!(%error, "an alert could not be written");
     }
 }
@@ -34,19 +41,6 @@ fn written(result: Result<(), DbError>) {
 pub(crate) fn log(tenant: TenantId, kind: AlertKind, account_id: Option<i64>, data: Option<&Value>) {
     let data = data.map(tracing::field::display);
     tracing::warn!(tenant.id = tenant.0, alert = kind.as_str(), account.id = account_id, data, "an alert");
-}
-
-async fn insert_alone(
-    db: &Db,
-    now: i64,
-    tenant: TenantId,
-    kind: AlertKind,
-    account_id: Option<i64>,
-    data: Option<&Value>,
-) -> Result<(), DbError> {
-    let mut tx = db.begin().await?;
-    insert(&mut tx, now, tenant, kind, account_id, data).await?;
-    Ok(tx.commit().await?)
 }
 
 /// Writes an alert within the transaction of what it is about; after the commit [`log`] says it.

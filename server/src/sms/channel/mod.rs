@@ -529,7 +529,9 @@ impl Channels {
             alerted.len() > known
         };
         if fresh {
-            alerts::write(&self.db, now, tenant, kind, None).await;
+            // Without a name it is about all of them.
+            let about = (!channel.is_empty()).then(|| serde_json::json!({"channel": channel}));
+            alerts::raise_at(&self.db, now, tenant, kind, None, about.as_ref()).await;
         }
     }
 }
