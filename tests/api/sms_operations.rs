@@ -185,6 +185,26 @@ async fn many_numbers_that_use_no_code_make_an_alert_at_once(stores: Stores) {
     assert_eq!(raised[0]["networks"], json!([{"network": "127.0.0.0/16", "sends": 9}]));
 }
 
+/// Each sees what the other has sent, and one of them says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_raise_one_alert_about_what_both_have_sent() {
+    let (venue, _gateway) = Venue::open_with_gateway(Stores::MariadbRedis, |_| {}).await;
+    let other = venue.another_server().await;
+    venue.admin().await.put("/admin-api/settings", &json!({"alerts.sms_pumping": 4})).await.ok();
+    for n in 0..4 {
+        venue.nobody().send_sms(&format!("1380000000{n}"), "login").await.ok();
+    }
+    // The settings are a moment old at most.
+    venue.advance(Duration::from_secs(5)).await;
+    for _ in 0..3 {
+        join_all([&venue.server, &other].map(|server| upkeep::turn(server.app()))).await;
+    }
+    let raised = alerts(&venue, "sms_pumping").await;
+    assert_eq!(raised.len(), 1, "one alert an hour: {raised:?}");
+    assert_eq!(raised[0]["scenes"], json!([{"scene": "login", "numbers": 4, "used": 0}]));
+    other.stop().await.unwrap();
+}
+
 /// Twelve sends of a day, which the provider knows or does not know of.
 async fn a_day_of_twelve(venue: &Venue) {
     for n in 0..12 {
