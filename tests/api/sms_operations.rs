@@ -351,7 +351,7 @@ async fn sessions_and_links_go_a_week_after_their_end_and_not_before(stores: Sto
     };
     let sessions = "SELECT token_hash FROM session WHERE created_at = 0 ORDER BY token_hash";
     assert_eq!(left(sessions).await, ["alive", "ended lately", "idle lately"]);
-    let links = "SELECT token_hash FROM sign_in_link WHERE token_hash LIKE '%e%' AND token_hash NOT LIKE '____________________________%' ORDER BY token_hash";
+    let links = "SELECT token_hash FROM sign_in_link WHERE LENGTH(token_hash) < 20 ORDER BY token_hash";
     assert_eq!(left(links).await, ["open", "run out lately", "used lately"]);
     assert_eq!(venue.count("SELECT COUNT(*) FROM session").await, before + 3);
     guide.get("/api/auth/me").await.ok();
