@@ -6,10 +6,12 @@ use crate::codes::{CodeKey, CodeStore, MemoryCodes, RedisAddress, RedisCodes};
 use crate::config::Config;
 use crate::db::Db;
 use crate::http::error::ApiError;
+use crate::ops::metrics::Metrics;
 use crate::secret_key::Keys;
 use crate::settings::SettingsCache;
 use crate::signature::hex;
 use crate::sms::channel::{Channels, Parts};
+use crate::sms::receipts::Receipts;
 use crate::web_hooks::WebHooks;
 use anyhow::Context;
 use base64::Engine;
@@ -49,6 +51,10 @@ pub struct AppState {
     pub(crate) web_hooks: WebHooks,
     /// Who carries SMS codes.
     pub(crate) channels: Channels,
+    /// Sends whose receipts are still to come.
+    pub(crate) receipts: Receipts,
+    /// What is counted.
+    pub(crate) metrics: Metrics,
     /// Work that goes on when its caller has gone; shut-down waits for it.
     pub tasks: TaskTracker,
     /// Places for order files that are read at the same time.
@@ -74,18 +80,22 @@ impl AppState {
         let keys = Keys::open(&config, &*random)?;
         let codes = open_codes(&config, &clock)?;
         let web_hooks = WebHooks::new(&config.web_hooks);
+        let metrics = Metrics::new(&config.sms);
         let parts = Parts {
             db: db.clone(),
             clock: clock.clone(),
             random: random.clone(),
             codes: codes.clone(),
             prefix: config.code_store.prefix.clone(),
+            metrics: metrics.clone(),
         };
         let channels = Channels::new(&config.sms, config.demo, parts)?;
         Ok(Arc::new(Self {
             config,
             web_hooks,
             channels,
+            receipts: Receipts::default(),
+            metrics,
             db,
             codes,
             clock,

@@ -220,11 +220,25 @@ impl Default for ConsumeLimits {
 pub struct AlertsConfig {
     /// A tenant's wrong codes in 10 min before an alert.
     pub consume_failures: u32,
+    /// An alert where fewer of the numbers that were sent an SMS code have used one, percent; 0 is never.
+    pub sms_pass_rate: u32,
+    /// With fewer numbers in an hour and scene nothing is said of them.
+    pub sms_pass_rate_numbers: u32,
+    /// Numbers that were sent SMS codes in an hour and used none before an alert; 0 is never.
+    pub sms_pumping: u32,
+    /// How far our count of a day's SMS may be from the provider's before an alert, percent; 10 messages in any case.
+    pub sms_reconciliation: u32,
 }
 
 impl Default for AlertsConfig {
     fn default() -> Self {
-        Self { consume_failures: 200 }
+        Self {
+            consume_failures: 200,
+            sms_pass_rate: 50,
+            sms_pass_rate_numbers: 30,
+            sms_pumping: 100,
+            sms_reconciliation: 5,
+        }
     }
 }
 
@@ -535,6 +549,9 @@ impl Config {
         {
             return Err(ConfigError::key("public_url", "must begin with http:// or https://"));
         }
+        if self.alerts.sms_pass_rate > 100 {
+            return Err(ConfigError::key("alerts.sms_pass_rate", "is at most 100 percent"));
+        }
         self.sms.check()?;
         self.check_web_hooks()
     }
@@ -677,6 +694,8 @@ mod tests {
             ("[sms]\nallowed_prefixes = []", "`sms.allowed_prefixes`"),
             ("[sms]\nallowed_prefixes = [\"86\"]", "`sms.allowed_prefixes`"),
             ("[sms]\ndaily_cap = -1", "`sms.daily_cap`"),
+            ("[sms]\nkeep_days = 7", "`sms.keep_days`"),
+            ("[alerts]\nsms_pass_rate = 101", "`alerts.sms_pass_rate`"),
             ("[sms.scenes.login]\nttl = 0", "`sms.scenes.login.ttl`"),
             ("[sms.scenes.login]\nlock = 0", "`sms.scenes.login.lock`"),
             ("[sms.scenes.login]\nlife = 1", "sms.scenes.login"),

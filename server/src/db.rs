@@ -4,9 +4,10 @@ use crate::config::DatabaseConfig;
 use anyhow::Context;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::Migrator;
-use sqlx::{Any, AnyConnection, AnyPool, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Transaction};
 use std::path::Path;
 use std::time::Duration;
+use wire::TenantId;
 
 /// A transaction that writes.
 pub(crate) type Tx = Transaction<'static, Any>;
@@ -239,6 +240,51 @@ where
         Err(DbError::Deadlock | DbError::Duplicate) => once().await,
         done => done,
     }
+}
+
+/// Rows that may go.
+#[derive(Debug)]
+pub(crate) struct Old<'a> {
+    pub(crate) table: &'static str,
+    /// Its unique column, a text.
+    pub(crate) key: &'static str,
+    /// When one may go; `values` stand for its question marks.
+    pub(crate) condition: &'static str,
+    pub(crate) values: &'a [i64],
+}
+
+/// Rows that are deleted at once.
+const DELETED_AT_ONCE: i64 = 500;
+
+/// Deletes some of a tenant's rows that may go, and says how many: in a short transaction, for SQLite has one writer. They
+/// are looked for outside of it, and the condition stands in the deletion as well: what has changed meanwhile stays.
+pub(crate) async fn delete_some(db: &Db, tenant: TenantId, old: &Old<'_>) -> Result<u64, DbError> {
+    let Old { table, key, condition, values } = old;
+    let select = format!("SELECT {key} FROM {table} WHERE tenant_id = ? AND ({condition}) ORDER BY {key} LIMIT ?");
+    let mut query = sqlx::query_scalar::<_, String>(AssertSqlSafe(select)).bind(tenant.0);
+    for value in *values {
+        query = query.bind(*value);
+    }
+    let keys = query.bind(DELETED_AT_ONCE).fetch_all(db.read()).await?;
+    if keys.is_empty() {
+        return Ok(0);
+    }
+    let marks = vec!["?"; keys.len()].join(", ");
+    let delete = format!("DELETE FROM {table} WHERE tenant_id = ? AND ({condition}) AND {key} IN ({marks})");
+    transact(async || {
+        let mut query = sqlx::query(AssertSqlSafe(delete.clone())).bind(tenant.0);
+        for value in *values {
+            query = query.bind(*value);
+        }
+        for key in &keys {
+            query = query.bind(key.as_str());
+        }
+        let mut tx = db.begin().await?;
+        let deleted = query.execute(&mut *tx).await?.rows_affected();
+        tx.commit().await?;
+        Ok(deleted)
+    })
+    .await
 }
 
 fn migrations(kind: Kind) -> Migrator {

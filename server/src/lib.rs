@@ -54,6 +54,8 @@ pub struct Running {
     serving: JoinHandle<std::io::Result<()>>,
     /// Who sends web hooks; dropped with this, it stops.
     sending: Option<web_hooks::Sending>,
+    /// What it does by itself; dropped with this, it stops.
+    upkeep: Option<ops::upkeep::Upkeep>,
     /// Held as long as the process serves a SQLite file.
     _lock: Option<File>,
 }
@@ -118,8 +120,19 @@ pub async fn start_with(
     let channels = app.clone();
     // Beside serving: a provider that is away must hold up no start.
     tokio::spawn(async move { channels.channels.check_templates().await });
+    let upkeep = ops::upkeep::start(&app);
     tracing::info!(%address, "listening");
-    Ok(Running { app, address, base_url, demo, stop: Some(stop), serving, sending: Some(sending), _lock: lock })
+    Ok(Running {
+        app,
+        address,
+        base_url,
+        demo,
+        stop: Some(stop),
+        serving,
+        sending: Some(sending),
+        upkeep: Some(upkeep),
+        _lock: lock,
+    })
 }
 
 /// `memory:` keeps codes in one process: a second one on the same database would issue codes of its own. By whatever
@@ -193,6 +206,9 @@ impl Running {
             self.app.tasks.wait().await;
             if let Some(sending) = self.sending.take() {
                 sending.stop().await;
+            }
+            if let Some(upkeep) = self.upkeep.take() {
+                upkeep.stop().await;
             }
             served
         };

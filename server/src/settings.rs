@@ -30,6 +30,9 @@ pub(crate) struct Rules {
     pub(crate) freeze: u32,
     pub(crate) count_all: bool,
     pub(crate) consume_failures: u32,
+    pub(crate) sms_pass_rate: u32,
+    pub(crate) sms_pass_rate_numbers: u32,
+    pub(crate) sms_pumping: u32,
     pub(crate) auto_register: bool,
     pub(crate) sms: SmsRules,
 }
@@ -78,6 +81,11 @@ impl SmsRules {
         })
     }
 
+    /// The longest life of any scene's codes.
+    pub(crate) fn longest_ttl(&self) -> Duration {
+        Duration::from_secs(self.scenes.values().map(|scene| scene.ttl).max().unwrap_or_default().into())
+    }
+
     /// Where the value of `sms.scenes.NAME.field` stands, and its smallest value.
     fn scene_place(&mut self, name: &str) -> Option<(&mut u32, u32)> {
         let (scene, field) = name.strip_prefix("sms.scenes.")?.split_once('.')?;
@@ -95,7 +103,7 @@ impl SmsRules {
 }
 
 /// Every setting of these that can be changed, by its name in the settings file; those of scenes come besides.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 20] = [
     "verify_code.ttl",
     "verify_code.grace",
     "limits.consume.operator",
@@ -111,6 +119,9 @@ const NAMES: [&str; 17] = [
     "limits.sms.captcha_number",
     "limits.sms.wrong",
     "alerts.consume_failures",
+    "alerts.sms_pass_rate",
+    "alerts.sms_pass_rate_numbers",
+    "alerts.sms_pumping",
     "accounts.auto_register",
     "sms.daily_cap",
 ];
@@ -130,6 +141,9 @@ impl Rules {
             freeze: limits.freeze,
             count_all: limits.count_all,
             consume_failures: config.alerts.consume_failures,
+            sms_pass_rate: config.alerts.sms_pass_rate,
+            sms_pass_rate_numbers: config.alerts.sms_pass_rate_numbers,
+            sms_pumping: config.alerts.sms_pumping,
             auto_register: config.accounts.auto_register,
             sms: SmsRules::of(config),
         }
@@ -175,6 +189,9 @@ impl Rules {
             "limits.sms.captcha_number" => any(&mut sms.captcha_number),
             "limits.sms.wrong" => any(&mut sms.wrong),
             "alerts.consume_failures" => any(&mut self.consume_failures),
+            "alerts.sms_pass_rate" => Some(Place::Number(&mut self.sms_pass_rate, 0, 100)),
+            "alerts.sms_pass_rate_numbers" => any(&mut self.sms_pass_rate_numbers),
+            "alerts.sms_pumping" => any(&mut self.sms_pumping),
             "sms.daily_cap" => any(&mut sms.daily_cap),
             name => sms.scene_place(name).map(|(place, least)| Place::Number(place, least, u32::MAX)),
         }

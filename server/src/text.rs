@@ -95,6 +95,8 @@ texts! {
     OtherTenant: "租户与登录信息不符", "The tenant is not the one you are signed in to.";
     /// 1404.
     NotFound: "没有找到", "There is nothing here.";
+    /// `/metrics` from elsewhere.
+    MetricsInside: "/metrics 仅供本机和内网直接访问，不经过代理", "/metrics is for this machine and private networks, asked directly and not through a proxy.";
     /// 1409: the request id is taken.
     RequestIdTaken: "requestId 已用于其他核销，请换一个", "The requestId belongs to another redemption. Use a new one.";
     /// 1409: an illegal status change.

@@ -47,7 +47,7 @@ async fn no_secret_is_logged_or_written() {
     secrets.extend([SECRET, "u9Xk27Qm"].map(str::to_owned));
     secrets.extend(["13800000001", "13900000001", "wr0ng-passw0rd"].map(str::to_owned));
     secrets.extend(["13600000001", "13700000001", "n3w-passw0rd"].map(str::to_owned));
-    let mut written = String::new();
+    let (mut written, mut counted) = (String::new(), String::new());
     for stores in [Stores::SqliteMemory, Stores::SqliteRedis, Stores::MariadbRedis] {
         let receiver = Receiver::open().await;
         let mut hook = receiver.config("booking");
@@ -61,6 +61,7 @@ async fn no_secret_is_logged_or_written() {
         .await;
         secrets.extend(a_day(&venue).await);
         by_sms(&venue, &gateway).await;
+        counted += &venue.nobody().get("/metrics").await.text;
         until_told(&receiver).await;
         written += &database_of(&venue, stores);
     }
@@ -83,6 +84,12 @@ async fn no_secret_is_logged_or_written() {
                 log.lines().nth(line - 1).unwrap_or_default()
             );
         }
+    }
+
+    assert!(counted.contains("guidepost_sms_tries_total{scene=\"shop\""), "the counters were not read");
+    let more = ["BK1", "NOWHERE", "0000001", "127.0.0.1"].map(str::to_owned);
+    for secret in secrets.iter().chain(&more) {
+        assert!(found(&counted, secret).is_none(), "{}… stands in /metrics", &secret[..3]);
     }
 
     assert!(written.contains("13800000001"), "the databases were not read");

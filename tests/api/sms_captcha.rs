@@ -43,6 +43,11 @@ fn token(solution: &Value) -> String {
     token
 }
 
+/// A captcha for a number and a scene, solved.
+pub(crate) async fn solved(caller: &Caller, mobile: &str, scene: &str) -> String {
+    token(&solve(&challenge(caller, mobile, scene).await))
+}
+
 async fn send_with(caller: &Caller, mobile: &str, scene: &str, token: &str) -> Answer {
     caller.post("/api/sms/send", &json!({"mobile": mobile, "scene": scene, "captchaToken": token})).await
 }

@@ -51,6 +51,11 @@ fn lives(roles: &[Role]) -> (i64, i64) {
     roles.iter().map(one).reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))).unwrap_or((0, 0))
 }
 
+/// No session lives unused for longer (ms).
+pub(crate) fn longest_idle() -> i64 {
+    [Role::Visitor, Role::Guide, Role::Admin].iter().map(|role| lives(std::slice::from_ref(role)).1).max().unwrap_or(0)
+}
+
 /// The session of a token; `None` where there is none, or it has ended, absolutely or from being idle.
 pub(crate) async fn find(app: &App, token: &str) -> Result<Option<Session>, DbError> {
     let hash = token_hash(token);

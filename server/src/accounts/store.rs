@@ -1,6 +1,6 @@
 //! Accounts, sessions, links and API keys in the database.
 
-use crate::db::{Db, DbError, Tx, new_id};
+use crate::db::{self, Db, DbError, Tx, new_id};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 use wire::api::Role;
@@ -382,4 +382,31 @@ pub(crate) async fn tenant_of_api_key(db: &Db, key_hash: &str) -> Result<Option<
         .fetch_optional(db.read())
         .await?;
     Ok(row.map(|row| row.try_get("tenant_id").map(TenantId)).transpose()?)
+}
+
+/// Deletes some sessions that ended before a time, or that were last used so long ago that they must have; how many.
+pub(crate) async fn purge_sessions(
+    db: &Db,
+    tenant: TenantId,
+    ended_before: i64,
+    last_used_before: i64,
+) -> Result<u64, DbError> {
+    let old = db::Old {
+        table: "session",
+        key: "token_hash",
+        condition: "expires_at < ? OR last_used_at < ?",
+        values: &[ended_before, last_used_before],
+    };
+    db::delete_some(db, tenant, &old).await
+}
+
+/// Deletes some sign-in links that ran out or were used before a time; how many.
+pub(crate) async fn purge_sign_in_links(db: &Db, tenant: TenantId, before: i64) -> Result<u64, DbError> {
+    let old = db::Old {
+        table: "sign_in_link",
+        key: "token_hash",
+        condition: "expires_at < ? OR used_at < ?",
+        values: &[before, before],
+    };
+    db::delete_some(db, tenant, &old).await
 }

@@ -13,6 +13,8 @@ pub struct SmsConfig {
     pub allowed_prefixes: Vec<String>,
     /// A tenant's sends a day.
     pub daily_cap: u32,
+    /// How long each send and use of a code is kept in the database, days, 8 and more.
+    pub keep_days: u32,
     /// Whether the channel `log` prints whole codes; for a demo alone.
     pub log_codes: bool,
     /// Scenes by name; what is missing of one is [`SceneConfig::of`] its name.
@@ -27,6 +29,7 @@ impl Default for SmsConfig {
         Self {
             allowed_prefixes: vec!["+86".to_owned()],
             daily_cap: 5000,
+            keep_days: 90,
             log_codes: false,
             scenes: BTreeMap::new(),
             channels: Vec::new(),
@@ -182,6 +185,9 @@ pub struct ChannelConfig {
     pub rate: Option<u32>,
 }
 
+/// The least `keep_days`.
+const MIN_KEEP_DAYS: u32 = 8;
+
 /// The scenes of the product itself.
 pub const SCENES: [&str; 5] = ["login", "register", "reset_password", "change_mobile", "confirm"];
 
@@ -206,6 +212,12 @@ impl SmsConfig {
             if digits.is_empty() || digits.len() > 15 || !digits.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(ConfigError::key("sms.allowed_prefixes", "holds something that is no prefix like +86"));
             }
+        }
+        if self.keep_days < MIN_KEEP_DAYS {
+            return Err(ConfigError::key(
+                "sms.keep_days",
+                "is 8 days or more: the daily comparison with the providers looks back a week",
+            ));
         }
         for (name, scene) in &self.scenes {
             let wrong = |key: &str, reason: &str| Err(ConfigError::key(&format!("sms.scenes.{name}{key}"), reason));

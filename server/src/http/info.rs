@@ -1,11 +1,16 @@
-//! `GET /api/info`, `/healthz`, `/readyz`.
+//! `GET /api/info`, `/healthz`, `/readyz`, `/metrics`.
 
-use super::error::{Answer, ApiError, ApiResult};
+use super::error::{Answer, ApiError, ApiResult, lang_of};
 use super::session::NamedTenant;
 use crate::accounts::store;
 use crate::app::App;
-use axum::extract::State;
-use axum::http::StatusCode;
+use crate::ops::metrics::CONTENT_TYPE;
+use crate::text::Text;
+use crate::web_hooks::is_public;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::net::SocketAddr;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::Envelope;
@@ -19,6 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(info))
         .route("/healthz", axum::routing::get(async || "ok"))
         .route("/readyz", axum::routing::get(readyz))
+        .route("/metrics", axum::routing::get(metrics))
 }
 
 /// What a kiosk or a page wants to know before anyone has signed in.
@@ -49,4 +55,19 @@ async fn readyz(State(app): State<App>) -> (StatusCode, &'static str) {
         return (StatusCode::SERVICE_UNAVAILABLE, "code store\n");
     }
     (StatusCode::OK, "ready\n")
+}
+
+/// What this process has counted, for whoever asks from this machine or a private network, and not through a proxy: it
+/// tells from which networks people come, and how many.
+async fn metrics(State(app): State<App>, request: Request) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+    let by_proxy = ["x-forwarded-for", "forwarded", "via"].iter().any(|name| request.headers().contains_key(*name));
+    if by_proxy || peer.is_none_or(is_public) {
+        let text = format!("{}\n", Text::MetricsInside.say(lang_of(request.headers())));
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
+    match app.metrics.text() {
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+        Err(_) => ApiError::from(wire::ErrorCode::Internal).into_response(),
+    }
 }

@@ -10,8 +10,8 @@ pub(crate) mod session;
 
 use crate::app::App;
 use crate::{accounts, admin, booking, redemption, sms};
-use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -53,7 +53,7 @@ pub(crate) fn router(app: App) -> axum::Router {
             // The panic's own text may hold anything; the hook has logged where it happened.
             ApiError::from(ErrorCode::Internal).into_response()
         }))
-        .layer(middleware::from_fn(edge))
+        .layer(middleware::from_fn_with_state(app.clone(), edge))
         .with_state(app)
 }
 
@@ -72,7 +72,7 @@ async fn within_limit(request: Request, next: Next) -> Response {
 }
 
 /// Gives each request its id, turns errors into the caller's language and logs how it went.
-async fn edge(request: Request, next: Next) -> Response {
+async fn edge(State(app): State<App>, request: Request, next: Next) -> Response {
     let id = uuid::Uuid::new_v4().simple().to_string();
     let lang = error::lang_of(request.headers());
     let method = request.method().clone();
@@ -84,6 +84,10 @@ async fn edge(request: Request, next: Next) -> Response {
         if let Some(error) = &error {
             error.log();
             response = error.render(lang, response);
+        }
+        app.metrics.request(response.status().as_u16());
+        if method == Method::POST && redemption::is_attempt(&path) {
+            app.metrics.redemption(error.as_ref().map_or(0, |error| error.code().code()));
         }
         let headers = response.headers_mut();
         if let Ok(id) = HeaderValue::from_str(&id) {

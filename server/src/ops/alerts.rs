@@ -1,40 +1,72 @@
 //! Alerts: what an admin should look at, in the database and in the log.
 
 use crate::app::AppState;
-use crate::db::{Db, DbError};
+use crate::db::{Db, DbError, Tx};
+use serde_json::Value;
 use sqlx::Row;
 use wire::TenantId;
 use wire::api::{AlertKind, AlertView};
 
 /// Raises an alert. Should it not be written, the log has it all the same.
 pub(crate) async fn raise(app: &AppState, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) {
-    write(&app.db, app.clock.now_ms(), tenant, kind, account_id).await;
+    raise_at(&app.db, app.clock.now_ms(), tenant, kind, account_id, None).await;
+}
+
+/// The same with what there is to know of it: counts, networks, a channel; nothing personal.
+pub(crate) async fn raise_about(app: &AppState, tenant: TenantId, kind: AlertKind, data: &Value) {
+    raise_at(&app.db, app.clock.now_ms(), tenant, kind, None, Some(data)).await;
 }
 
 /// The same for who has a part of the server alone.
-pub(crate) async fn write(db: &Db, now: i64, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) {
-    tracing::warn!(tenant.id = tenant.0, alert = kind.as_str(), account.id = account_id, "an alert");
-    if let Err(error) = insert(db, now, tenant, kind, account_id).await {
+pub(crate) async fn raise_at(
+    db: &Db,
+    now: i64,
+    tenant: TenantId,
+    kind: AlertKind,
+    account_id: Option<i64>,
+    data: Option<&Value>,
+) {
+    log(tenant, kind, account_id, data);
+    let write = async {
+        let mut tx = db.begin().await?;
+        insert(&mut tx, now, tenant, kind, account_id, data).await?;
+        Ok::<_, DbError>(tx.commit().await?)
+    };
+    if let Err(error) = write.await {
         tracing::error!(%error, "an alert could not be written");
     }
 }
 
-async fn insert(db: &Db, now: i64, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) -> Result<(), DbError> {
-    let mut tx = db.begin().await?;
-    sqlx::query("INSERT INTO alert (tenant_id, kind, account_id, at) VALUES (?, ?, ?, ?)")
+/// What stands in the log of an alert.
+pub(crate) fn log(tenant: TenantId, kind: AlertKind, account_id: Option<i64>, data: Option<&Value>) {
+    let data = data.map(tracing::field::display);
+    tracing::warn!(tenant.id = tenant.0, alert = kind.as_str(), account.id = account_id, data, "an alert");
+}
+
+/// Writes an alert within the transaction of what it is about; after the commit [`log`] says it.
+pub(crate) async fn insert(
+    tx: &mut Tx,
+    now: i64,
+    tenant: TenantId,
+    kind: AlertKind,
+    account_id: Option<i64>,
+    data: Option<&Value>,
+) -> Result<(), DbError> {
+    sqlx::query("INSERT INTO alert (tenant_id, kind, account_id, data, at) VALUES (?, ?, ?, ?, ?)")
         .bind(tenant.0)
         .bind(kind.as_str())
         .bind(account_id)
+        .bind(data.map(Value::to_string))
         .bind(now)
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
-    Ok(tx.commit().await?)
+    Ok(())
 }
 
 /// A tenant's alerts, the newest first.
 pub(crate) async fn list(app: &AppState, tenant: TenantId, before: i64, limit: i64) -> Result<Vec<AlertView>, DbError> {
     let rows = sqlx::query(
-        "SELECT l.id, l.kind, l.at, a.name FROM alert l LEFT JOIN account a ON a.id = l.account_id AND a.tenant_id = l.tenant_id
+        "SELECT l.id, l.kind, l.data, l.at, a.name FROM alert l LEFT JOIN account a ON a.id = l.account_id AND a.tenant_id = l.tenant_id
          WHERE l.tenant_id = ? AND l.id < ? ORDER BY l.id DESC LIMIT ?",
     )
     .bind(tenant.0)
@@ -47,6 +79,7 @@ pub(crate) async fn list(app: &AppState, tenant: TenantId, before: i64, limit: i
             id: row.try_get("id")?,
             kind: row.try_get("kind")?,
             name: row.try_get("name")?,
+            data: row.try_get::<Option<&str>, _>("data")?.and_then(|data| serde_json::from_str(data).ok()),
             at: row.try_get("at")?,
         })
     };

@@ -16,6 +16,16 @@ use crate::app::App;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+/// Whether a path is one at which orders are redeemed.
+pub(crate) fn is_attempt(path: &str) -> bool {
+    matches!(
+        path,
+        "/app-api/team/guide-task/booking/consume"
+            | "/app-api/team/guide-task/booking/consume-by-code"
+            | "/admin-api/team/booking-order/booking/consume"
+    )
+}
+
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(issue::verify_code))

@@ -49,7 +49,8 @@ pub(crate) async fn send(
     KnownBrowser(known): KnownBrowser,
     Body(request): Body<SendSmsRequest>,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::read(&app, request.mobile.as_ref(), &request.scene, tenant, session).await?;
+    let asked = Asked::read(&app, request.mobile.as_ref(), &request.scene, tenant, session).await;
+    let asked = asked.inspect_err(|error| app.metrics.refused(&request.scene, error))?;
     let fresh = (web && known.is_none()).then(|| app.new_token());
     let browser = known.or_else(|| fresh.as_ref().map(|id| id.expose().to_owned()));
     let caller = Caller { address, browser: browser.map(|id| token_hash(&id)), captcha: request.captcha_token };
@@ -176,6 +177,19 @@ impl Sending {
     ///    a refusal there gives the reservations back;
     /// 5. the channel: 4008 where none took it, 4003 where the provider has had enough of the number.
     pub(super) async fn run(self) -> Result<SmsSent, ApiError> {
+        let code = self.pass_gates().await.inspect_err(|error| {
+            self.app.metrics.refused(&self.scene, error);
+            if error.code() == ErrorCode::SmsNeedCaptcha {
+                self.app.metrics.captcha(&self.scene, "demanded");
+            }
+        })?;
+        if self.caller.as_ref().is_some_and(|caller| caller.captcha.is_some()) {
+            self.app.metrics.captcha(&self.scene, "solved");
+        }
+        self.carry(code).await
+    }
+
+    async fn pass_gates(&self) -> Result<SmsCode, ApiError> {
         let state = self.app.codes.sms_look(&self.key, self.rule).await.map_err(away)?;
         if let Some(left) = state.locked {
             return Err(ApiError::retry_after(ErrorCode::SmsCodeLocked, left));
@@ -199,8 +213,7 @@ impl Sending {
             full: Full::Tenant,
         });
         let attempt = AttemptId::new(self.id.clone());
-        let code = self.pass(&gates, &attempt, without_captcha).await?;
-        self.carry(code).await
+        self.pass(&gates, &attempt, without_captcha).await
     }
 
     fn window(&self, what: &str, whom: impl std::fmt::Display) -> WindowKey {
@@ -321,7 +334,10 @@ impl Sending {
     /// Hands the code to the channels. A send that nobody knows of cannot be: its row is written first.
     async fn carry(&self, code: SmsCode) -> Result<SmsSent, ApiError> {
         let (shown, address) = (shown(&self.to), self.caller.as_ref().and_then(|caller| caller.address));
+        let (metrics, via) = (&self.app.metrics, self.via.as_str());
+        metrics.going(&self.to, address);
         let address = address.map(|address| address.to_string());
+        let at = self.app.clock.now_ms();
         let row = NewSendRow {
             tenant: self.tenant,
             id: &self.id,
@@ -330,7 +346,7 @@ impl Sending {
             shown: &shown,
             digest: &self.digest,
             address: address.as_deref(),
-            at: self.app.clock.now_ms(),
+            at,
         };
         if let Err(error) = transact(|| store::insert_send(&self.app.db, &row)).await {
             self.undo(Undo::CodeAndCoolDown).await;
@@ -349,11 +365,13 @@ impl Sending {
             },
         };
         let report = self.app.channels.send(&message).await;
+        metrics.sent(&self.scene, via, report.channel.as_deref(), report.outcome.as_str());
         let answer = self.settle(&report).await;
         let finished = transact(|| store::finish_send(&self.app.db, self.tenant, &self.id, &report)).await;
         if let Err(error) = finished {
             tracing::error!(send.id = self.id, %error, "how a send ended could not be written");
         }
+        self.app.receipts.expect(&self.app, message, at, report);
         answer
     }
 

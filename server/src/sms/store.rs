@@ -1,8 +1,9 @@
 //! Sends and uses of SMS codes in the database.
 
-use super::channel::{Outcome, Report};
-use crate::db::{Db, DbError, Tx};
+use super::channel::Report;
+use crate::db::{self, Db, DbError, Tx};
 use sqlx::Row;
+use sqlx::any::AnyRow;
 use wire::TenantId;
 use wire::accounts::Via;
 
@@ -44,19 +45,12 @@ const MAX_REASON: usize = 1000;
 
 /// How a send ended.
 pub(super) async fn finish_send(db: &Db, tenant: TenantId, id: &str, report: &Report) -> Result<(), DbError> {
-    let outcome = match report.outcome {
-        Outcome::Sent => "sent",
-        Outcome::Unknown => "unknown",
-        Outcome::NotTaken => "not_taken",
-        Outcome::NumberLimit => "number_limit",
-        Outcome::Refused => "refused",
-    };
     let reason: String = report.reason.chars().take(MAX_REASON).collect();
     let mut tx = db.begin().await?;
     sqlx::query(
         "UPDATE sms_send SET outcome = ?, channel = ?, provider_id = ?, reason = ? WHERE tenant_id = ? AND send_id = ?",
     )
-    .bind(outcome)
+    .bind(report.outcome.as_str())
     .bind(report.channel.as_deref())
     .bind(report.provider_id.as_deref().map(|id| id.chars().take(128).collect::<String>()))
     .bind(reason)
@@ -99,4 +93,215 @@ pub(super) async fn insert_use(tx: &mut Tx, row: &UseRow<'_>) -> Result<Option<S
         }
         Err(error) => Err(error),
     }
+}
+
+/// Writes down what became of a message, once; a provider that has a receipt has taken it. `false` where it was known.
+pub(super) async fn settle_receipt(
+    db: &Db,
+    tenant: TenantId,
+    id: &str,
+    receipt: &str,
+    now: i64,
+) -> Result<bool, DbError> {
+    let mut tx = db.begin().await?;
+    let updated = sqlx::query(
+        "UPDATE sms_send SET receipt = ?, receipt_at = ?, outcome = CASE WHEN outcome = 'unknown' THEN 'sent' ELSE outcome END
+         WHERE tenant_id = ? AND send_id = ? AND receipt IS NULL",
+    )
+    .bind(receipt)
+    .bind(now)
+    .bind(tenant.0)
+    .bind(id)
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(updated.rows_affected() == 1)
+}
+
+/// Numbers that were sent codes, and those of them that used one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Used {
+    pub(super) scene: String,
+    pub(super) numbers: i64,
+    pub(super) used: i64,
+}
+
+/// Of the numbers that were sent codes in this time, how many used one, by scene. A number counts once: only the newest
+/// code can be used.
+pub(super) async fn used_by_scene(db: &Db, tenant: TenantId, from: i64, until: i64) -> Result<Vec<Used>, DbError> {
+    let rows = sqlx::query(
+        "SELECT s.scene, COUNT(DISTINCT s.digest) AS numbers,
+                COUNT(DISTINCT CASE WHEN u.send_id IS NOT NULL THEN s.digest END) AS used
+         FROM sms_send s LEFT JOIN sms_use u ON u.send_id = s.send_id AND u.tenant_id = s.tenant_id
+         WHERE s.tenant_id = ? AND s.at >= ? AND s.at < ? AND s.outcome IN ('sent', 'unknown')
+         GROUP BY s.scene ORDER BY s.scene",
+    )
+    .bind(tenant.0)
+    .bind(from)
+    .bind(until)
+    .fetch_all(db.read())
+    .await?;
+    let used = |row: &AnyRow| -> Result<Used, sqlx::Error> {
+        Ok(Used { scene: row.try_get("scene")?, numbers: row.try_get("numbers")?, used: row.try_get("used")? })
+    };
+    Ok(rows.iter().map(used).collect::<Result<_, _>>()?)
+}
+
+/// Addresses that are looked at for an alert.
+const MOST_ADDRESSES: i64 = 1000;
+
+/// From where most codes of this time were asked for, and how many.
+pub(super) async fn senders(db: &Db, tenant: TenantId, from: i64, until: i64) -> Result<Vec<(String, i64)>, DbError> {
+    let rows = sqlx::query(
+        "SELECT address, COUNT(*) AS sends FROM sms_send
+         WHERE tenant_id = ? AND at >= ? AND at < ? AND outcome IN ('sent', 'unknown') AND address IS NOT NULL
+         GROUP BY address ORDER BY sends DESC LIMIT ?",
+    )
+    .bind(tenant.0)
+    .bind(from)
+    .bind(until)
+    .bind(MOST_ADDRESSES)
+    .fetch_all(db.read())
+    .await?;
+    Ok(rows
+        .iter()
+        .map(|row| Ok((row.try_get("address")?, row.try_get("sends")?)))
+        .collect::<Result<_, sqlx::Error>>()?)
+}
+
+/// How many messages of this time a channel has taken, or may have, for all tenants: a provider counts an account.
+pub(super) async fn taken_by(db: &Db, channel: &str, from: i64, until: i64) -> Result<i64, DbError> {
+    let taken = sqlx::query_scalar(
+        "SELECT COUNT(*) AS taken FROM sms_send WHERE channel = ? AND at >= ? AND at < ? AND outcome IN ('sent', 'unknown')",
+    )
+    .bind(channel)
+    .bind(from)
+    .bind(until)
+    .fetch_one(db.read())
+    .await?;
+    Ok(taken)
+}
+
+/// The tenants whose messages these are.
+pub(super) async fn tenants_of(db: &Db, channel: &str, from: i64, until: i64) -> Result<Vec<TenantId>, DbError> {
+    let rows = sqlx::query(
+        "SELECT DISTINCT tenant_id FROM sms_send WHERE channel = ? AND at >= ? AND at < ? ORDER BY tenant_id",
+    )
+    .bind(channel)
+    .bind(from)
+    .bind(until)
+    .fetch_all(db.read())
+    .await?;
+    Ok(rows.iter().map(|row| row.try_get("tenant_id").map(TenantId)).collect::<Result<_, _>>()?)
+}
+
+/// How far the comparison of a day has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reconciliation {
+    pub(super) created_at: i64,
+    pub(super) due_at: i64,
+    pub(super) attempts: i64,
+    pub(super) done: bool,
+}
+
+/// The comparison of a channel's day, if it has begun.
+pub(super) async fn reconciliation(db: &Db, channel: &str, day: &str) -> Result<Option<Reconciliation>, DbError> {
+    let row = sqlx::query(
+        "SELECT created_at, due_at, attempts, done_at FROM sms_reconciliation WHERE channel = ? AND day = ?",
+    )
+    .bind(channel)
+    .bind(day)
+    .fetch_optional(db.read())
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Reconciliation {
+        created_at: row.try_get("created_at")?,
+        due_at: row.try_get("due_at")?,
+        attempts: row.try_get("attempts")?,
+        done: row.try_get::<Option<i64>, _>("done_at")?.is_some(),
+    }))
+}
+
+/// Begins the comparison of a day; `false` where another server has.
+pub(super) async fn begin_reconciliation(
+    db: &Db,
+    channel: &str,
+    day: &str,
+    now: i64,
+    until: i64,
+) -> Result<bool, DbError> {
+    let mut tx = db.begin().await?;
+    let inserted = sqlx::query(
+        "INSERT INTO sms_reconciliation (channel, day, created_at, attempts, due_at) VALUES (?, ?, ?, 1, ?)",
+    )
+    .bind(channel)
+    .bind(day)
+    .bind(now)
+    .bind(until)
+    .execute(&mut *tx)
+    .await;
+    match inserted.map_err(DbError::from) {
+        Ok(_) => {}
+        Err(DbError::Duplicate) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Goes on with the comparison of a day; `false` where another server does.
+pub(super) async fn claim_reconciliation(
+    db: &Db,
+    channel: &str,
+    day: &str,
+    known: &Reconciliation,
+    until: i64,
+) -> Result<bool, DbError> {
+    let mut tx = db.begin().await?;
+    let updated = sqlx::query(
+        "UPDATE sms_reconciliation SET due_at = ?, attempts = attempts + 1
+         WHERE channel = ? AND day = ? AND done_at IS NULL AND attempts = ?",
+    )
+    .bind(until)
+    .bind(channel)
+    .bind(day)
+    .bind(known.attempts)
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(updated.rows_affected() == 1)
+}
+
+/// Ends the comparison of a day, `theirs` being missing where the provider did not tell; `false` where it has ended.
+pub(super) async fn end_reconciliation(
+    tx: &mut Tx,
+    channel: &str,
+    day: &str,
+    ours: i64,
+    theirs: Option<i64>,
+    now: i64,
+) -> Result<bool, DbError> {
+    let updated = sqlx::query(
+        "UPDATE sms_reconciliation SET ours = ?, theirs = ?, done_at = ? WHERE channel = ? AND day = ? AND done_at IS NULL",
+    )
+    .bind(ours)
+    .bind(theirs)
+    .bind(now)
+    .bind(channel)
+    .bind(day)
+    .execute(&mut **tx)
+    .await?;
+    Ok(updated.rows_affected() == 1)
+}
+
+/// Deletes some sends that are older; how many.
+pub(crate) async fn purge_sends(db: &Db, tenant: TenantId, before: i64) -> Result<u64, DbError> {
+    db::delete_some(db, tenant, &db::Old { table: "sms_send", key: "send_id", condition: "at < ?", values: &[before] })
+        .await
+}
+
+/// Deletes some uses of codes that are older; how many.
+pub(crate) async fn purge_uses(db: &Db, tenant: TenantId, before: i64) -> Result<u64, DbError> {
+    db::delete_some(db, tenant, &db::Old { table: "sms_use", key: "send_id", condition: "at < ?", values: &[before] })
+        .await
 }

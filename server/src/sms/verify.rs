@@ -106,6 +106,7 @@ async fn check_repeatable(
     if let Some((window, limit, place)) = &place
         && let Place::Full(wait) = app.codes.take(window, place, *limit, WRONG_SPAN).await.map_err(away)?
     {
+        app.metrics.tried(typed.scene, "limited");
         return Err(ApiError::retry_after(ErrorCode::TooManyRequests, wait));
     }
     let tried = Try { attempt: &attempt_id, code: typed.code, blind, repeatable, rule };
@@ -115,7 +116,15 @@ async fn check_repeatable(
     {
         later::give_back(&app.codes, &window, &place).await;
     }
-    match step.map_err(away)? {
+    let step = step.map_err(away)?;
+    let outcome = match &step {
+        TryStep::Right(_) => "right",
+        TryStep::Wrong(_) => "wrong",
+        TryStep::None => "expired",
+        TryStep::Locked(_) => "locked",
+    };
+    app.metrics.tried(typed.scene, outcome);
+    match step {
         TryStep::Right(send) => Ok(Used {
             tenant: typed.tenant,
             scene: typed.scene.to_owned(),

@@ -487,6 +487,12 @@ pub enum AlertKind {
     SmsNoBalance,
     /// A tenant has had all its SMS codes of the day.
     SmsDailyCap,
+    /// Few of the SMS codes that were sent have been used.
+    SmsPassRate,
+    /// Many numbers were sent SMS codes that nobody used.
+    SmsPumping,
+    /// Our count of a day's SMS is not the provider's, or the provider does not tell its own.
+    SmsReconciliation,
 }
 
 impl AlertKind {
@@ -502,6 +508,9 @@ impl AlertKind {
             Self::SmsChannelDown => "sms_channel_down",
             Self::SmsNoBalance => "sms_no_balance",
             Self::SmsDailyCap => "sms_daily_cap",
+            Self::SmsPassRate => "sms_pass_rate",
+            Self::SmsPumping => "sms_pumping",
+            Self::SmsReconciliation => "sms_reconciliation",
         }
     }
 }
@@ -511,10 +520,13 @@ impl AlertKind {
 pub struct AlertView {
     /// Its number, growing.
     pub id: i64,
-    /// `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance` or `sms_daily_cap`.
+    /// `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance`, `sms_daily_cap`, `sms_pass_rate`, `sms_pumping` or `sms_reconciliation`.
     pub kind: String,
     /// Whom it concerns.
     pub name: Option<String>,
+    /// What there is to know of it, by its kind: counts, networks, a channel; `null` for most kinds.
+    #[schema(value_type = Option<Object>)]
+    pub data: Option<serde_json::Value>,
     /// When it was raised.
     pub at: i64,
 }

@@ -151,11 +151,16 @@ impl Carrier for Aliyun {
         }
     }
 
+    fn keeps_records(&self) -> bool {
+        // The voice service keeps neither.
+        !self.voice
+    }
+
     async fn receipt(
         &self,
         mobile: &Mobile,
         provider_id: &str,
-        _send_id: &str,
+        send_id: &str,
         sent_at: i64,
     ) -> anyhow::Result<Receipt> {
         #[derive(Deserialize)]
@@ -175,22 +180,28 @@ impl Carrier for Aliyun {
             send_status: i64,
             #[serde(default)]
             err_code: Option<String>,
+            #[serde(default)]
+            out_id: Option<String>,
         }
         anyhow::ensure!(!self.voice, "this service keeps no receipts of calls");
         // The day as the provider counts it.
         let day = day(sent_at);
-        let parameters = BTreeMap::from([
-            ("BizId", provider_id),
+        let mut parameters = BTreeMap::from([
             ("CurrentPage", "1"),
-            ("PageSize", "10"),
+            ("PageSize", "50"),
             ("PhoneNumber", number(mobile)),
             ("SendDate", day.as_str()),
         ]);
+        if !provider_id.is_empty() {
+            parameters.insert("BizId", provider_id);
+        }
         let details: Details = self.look_up("QuerySendDetails", &parameters).await?;
-        let detail = details.details.and_then(|details| details.list.into_iter().next());
+        // Without its id all of the number's messages of the day are told: the one that bears ours is meant.
+        let ours = |one: &Detail| !provider_id.is_empty() || one.out_id.as_deref() == Some(send_id);
+        let detail = details.details.and_then(|details| details.list.into_iter().find(ours));
         Ok(match detail {
             Some(Detail { send_status: 3, .. }) => Receipt::Delivered,
-            Some(Detail { send_status: 2, err_code }) => {
+            Some(Detail { send_status: 2, err_code, .. }) => {
                 Receipt::Failed(err_code.map_or_else(|| "no reason given".to_owned(), |code| word(&code)))
             }
             _ => Receipt::Waiting,

@@ -16,6 +16,7 @@ use crate::codes::CodeStore;
 use crate::config::{ChannelConfig, ChannelKind, Param, SmsConfig};
 use crate::db::Db;
 use crate::ops::alerts;
+use crate::ops::metrics::Metrics;
 use async_trait::async_trait;
 use breaker::Breaker;
 use pace::{Pace, Turn};
@@ -90,6 +91,19 @@ pub(crate) enum Outcome {
     Refused,
 }
 
+impl Outcome {
+    /// The database's and the counters' word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Unknown => "unknown",
+            Self::NotTaken => "not_taken",
+            Self::NumberLimit => "number_limit",
+            Self::Refused => "refused",
+        }
+    }
+}
+
 /// What came of a message, for the answer, the log and the trace.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
@@ -122,6 +136,19 @@ enum Answer {
 }
 
 impl Answer {
+    /// Its class, as the table of failures names them.
+    const fn class(&self) -> &'static str {
+        match self {
+            Self::Taken(_) => "taken",
+            Self::Passing(_) => "A",
+            Self::Unusable(_) => "B",
+            Self::NoBalance(_) => "no_balance",
+            Self::NumberLimit(_) => "C",
+            Self::Refused(_) => "D",
+            Self::Unknown(_) => "E",
+        }
+    }
+
     /// Why, where it was not taken.
     fn reason(&self) -> &str {
         match self {
@@ -150,7 +177,12 @@ trait Carrier: Debug + Send + Sync {
     /// Sends once.
     async fn carry(&self, request: &Request<'_>) -> Answer;
 
-    /// What became of a message: by the provider's id of it and, where it is not known, by ours; `sent_at` in Unix ms.
+    /// Whether the provider keeps receipts and a count of each day.
+    fn keeps_records(&self) -> bool {
+        false
+    }
+
+    /// What became of a message: by the provider's id of it and, where that is empty, by ours; `sent_at` in Unix ms.
     async fn receipt(
         &self,
         _to: &Mobile,
@@ -225,6 +257,7 @@ pub(crate) struct Channels {
     timing: Timing,
     db: Db,
     clock: Arc<dyn Clock>,
+    metrics: Metrics,
     /// When an alert was last raised (Unix ms), by tenant, channel and kind.
     alerted: Mutex<HashMap<(TenantId, String, &'static str), i64>>,
 }
@@ -240,6 +273,8 @@ pub(crate) struct Parts {
     pub(crate) codes: Arc<dyn CodeStore>,
     /// `code_store.prefix`.
     pub(crate) prefix: String,
+    /// Where answers are counted.
+    pub(crate) metrics: Metrics,
 }
 
 impl Channels {
@@ -287,7 +322,8 @@ impl Channels {
             let pace = channel.rate.map(|rate| Pace::new(parts.codes.clone(), &parts.prefix, &channel.name, rate));
             channels.push(Channel { config: channel, carrier, breaker: Breaker::default(), pace });
         }
-        Ok(Self { channels, timing, db: parts.db, clock: parts.clock, alerted: Mutex::default() })
+        let Parts { db, clock, metrics, .. } = parts;
+        Ok(Self { channels, timing, db, clock, metrics, alerted: Mutex::default() })
     }
 
     /// Whether there is a channel for this way and kind of recipient.
@@ -334,6 +370,7 @@ impl Channels {
     }
 
     /// Every channel's name, in order.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the command line"))]
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.channels.iter().map(|channel| channel.config.name.as_str())
     }
@@ -342,6 +379,7 @@ impl Channels {
     ///
     /// # Errors
     /// Where there is no such channel, or it is not for this kind of message.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the command line"))]
     pub(crate) async fn send_by(&self, channel: &str, message: &Message) -> anyhow::Result<Report> {
         let channel = self.named(channel)?;
         anyhow::ensure!(channel.suits(&message.to, message.via), "this channel is for another kind of message");
@@ -353,7 +391,13 @@ impl Channels {
         Ok(self.logged(message, report))
     }
 
-    /// What became of a message that this channel has taken.
+    /// The channels whose providers keep receipts and a count of each day.
+    pub(crate) fn with_records(&self) -> impl Iterator<Item = &str> {
+        let keep = self.channels.iter().filter(|channel| channel.carrier.keeps_records());
+        keep.map(|channel| channel.config.name.as_str())
+    }
+
+    /// What became of a message that this channel has taken; `provider_id` is empty where the provider told none.
     ///
     /// # Errors
     /// Where there is no such channel, it keeps no receipts, or it does not answer.
@@ -448,8 +492,10 @@ impl Channels {
                 }
             }
             let answer = channel.carrier.carry(&request).await;
+            self.metrics.answered(name, answer.class());
             let opened = channel.breaker.note(&answer, self.clock.monotonic());
             if opened {
+                self.metrics.rests(name);
                 tracing::error!(channel = name, "a channel has failed five times in a row; it rests for 30 s");
                 self.alert(message.tenant, name, AlertKind::SmsChannelDown).await;
             }
@@ -488,7 +534,9 @@ impl Channels {
             alerted.len() > known
         };
         if fresh {
-            alerts::write(&self.db, now, tenant, kind, None).await;
+            // Without a name it is about all of them.
+            let about = (!channel.is_empty()).then(|| serde_json::json!({"channel": channel}));
+            alerts::raise_at(&self.db, now, tenant, kind, None, about.as_ref()).await;
         }
     }
 }

@@ -168,6 +168,10 @@ impl Carrier for Tencent {
         }
     }
 
+    fn keeps_records(&self) -> bool {
+        true
+    }
+
     async fn receipt(
         &self,
         mobile: &Mobile,

@@ -101,6 +101,7 @@ fn parts(app: &App) -> Parts {
         random: app.random.clone(),
         codes: app.codes.clone(),
         prefix: String::new(),
+        metrics: app.metrics.clone(),
     }
 }
 

@@ -140,6 +140,8 @@ async fn after_five_failures_in_a_row_a_channel_rests_for_thirty_seconds() {
     // Two, two, and one: the fifth opened it, and its second try was not made.
     assert_eq!((first.count(), second.count()), (5, 3));
     assert_eq!(desk.alerts().await, ["sms_channel_down"]);
+    let about: String = sqlx::query_scalar("SELECT data FROM alert").fetch_one(desk.app.db.read()).await.unwrap();
+    assert_eq!(about, r#"{"channel":"first"}"#);
     desk.send().await;
     assert_eq!((first.count(), second.count()), (5, 4));
 }

@@ -166,6 +166,14 @@ async fn receipts_are_asked_for_by_number_and_the_providers_id() {
         let got = desk.channels.receipt("cloud", &mobile, "900^0", "send-1", at).await;
         assert_eq!(got.ok(), receipt);
     }
+    // After an unknown end there is no id of theirs, and of all the number's messages the one that bears ours counts.
+    let of = |status: i64, id: &str| json!({"SendStatus": status, "ErrCode": "", "OutId": id});
+    for (ours, receipt) in [("send-1", Receipt::Delivered), ("send-9", Receipt::Waiting)] {
+        let list = [of(2, "send-0"), of(3, ours), of(2, "")];
+        provider.say(200, json!({"Code": "OK", "SmsSendDetailDTOs": {"SmsSendDetailDTO": list}}));
+        assert_eq!(desk.channels.receipt("cloud", &mobile, "", "send-1", at).await.unwrap(), receipt);
+        assert_eq!(provider.received().last().unwrap().parameter("BizId"), None);
+    }
     let asked = &provider.received()[0];
     assert_eq!(asked.headers["x-acs-action"], "QuerySendDetails");
     for (name, value) in [("BizId", "900^0"), ("PhoneNumber", NUMBER), ("SendDate", "20260801")] {
