@@ -701,10 +701,12 @@ export interface components {
              * @description Its number, growing.
              */
             id: number;
-            /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance` or `sms_daily_cap`. */
+            /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance`, `sms_daily_cap`, `sms_pass_rate`, `sms_pumping` or `sms_reconciliation`. */
             kind: string;
             /** @description Whom it concerns. */
             name?: string | null;
+            /** @description What there is to know of it, by its kind: counts, networks, a channel; `null` for most kinds. */
+            data?: Record<string, never> | null;
             /**
              * Format: int64
              * @description When it was raised.
@@ -1086,10 +1088,12 @@ export interface components {
                      * @description Its number, growing.
                      */
                     id: number;
-                    /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance` or `sms_daily_cap`. */
+                    /** @description `guide_frozen`, `guide_frozen_by_admin`, `guide_unfrozen`, `admin_failures`, `consume_failures`, `web_hook_given_up`, `sms_channel_down`, `sms_no_balance`, `sms_daily_cap`, `sms_pass_rate`, `sms_pumping` or `sms_reconciliation`. */
                     kind: string;
                     /** @description Whom it concerns. */
                     name?: string | null;
+                    /** @description What there is to know of it, by its kind: counts, networks, a channel; `null` for most kinds. */
+                    data?: Record<string, never> | null;
                     /**
                      * Format: int64
                      * @description When it was raised.
