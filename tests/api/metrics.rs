@@ -1,6 +1,6 @@
 //! `GET /metrics`: what is counted, seen over HTTP, and who may look.
 
-use crate::every_store;
+use crate::every_code_store;
 use crate::sms_captcha::solved;
 use api_tests::{Gateway, Order, Stores, Venue};
 use guidepost_server::config::Network;
@@ -32,7 +32,7 @@ fn count(text: &str, name: &str) -> u64 {
     line.map_or(0, |count| count.parse().unwrap())
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn sends_refusals_tries_and_answers_are_counted(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| {
         config.limits.sms.captcha_number = 2;
@@ -83,7 +83,7 @@ async fn sends_refusals_tries_and_answers_are_counted(stores: Stores) {
     }
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_locked_number_a_solved_captcha_and_a_channel_that_rests_are_counted(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_number = 1).await;
     let nobody = venue.nobody();
@@ -118,7 +118,7 @@ async fn a_locked_number_a_solved_captcha_and_a_channel_that_rests_are_counted(s
     }
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn redemptions_are_counted_by_their_answer(stores: Stores) {
     let venue = Venue::open(stores).await;
     let code = venue.paid_order_with_code("BK1").await;

@@ -1,6 +1,6 @@
 //! What the server does by itself about SMS codes: receipts, alerts, the daily comparison, and what it forgets.
 
-use crate::every_store;
+use crate::every_code_store;
 use api_tests::{Gateway, Provider, START, Stores, Venue};
 use futures::future::join_all;
 use guidepost_server::Config;
@@ -57,7 +57,7 @@ async fn until(what: &str, so: impl AsyncFn() -> bool) {
     }
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_receipt_is_fetched_and_settles_a_send_whose_end_was_unknown(stores: Stores) {
     let (venue, provider) = open_with_provider(stores, |_| {}).await;
     let nobody = venue.nobody();
@@ -81,7 +81,7 @@ async fn a_receipt_is_fetched_and_settles_a_send_whose_end_was_unknown(stores: S
     assert!(counted.contains("guidepost_sms_receipts_total{channel=\"cloud\",result=\"delivered\"} 2"), "{counted}");
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_receipt_is_asked_for_three_times_and_no_more(stores: Stores) {
     let (venue, provider) = open_with_provider(stores, |_| {}).await;
     venue.nobody().send_sms(MOBILE, "login").await.ok();
@@ -107,7 +107,7 @@ async fn a_receipt_is_asked_for_three_times_and_no_more(stores: Stores) {
     assert!(counted.contains("guidepost_sms_receipts_total{channel=\"cloud\",result=\"unanswered\"} 1"), "{counted}");
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn few_codes_that_are_used_make_one_alert_an_hour_with_where_to_look(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.alerts.sms_pass_rate_numbers = 4).await;
     let nobody = venue.nobody();
@@ -161,7 +161,7 @@ async fn few_codes_that_are_used_make_one_alert_an_hour_with_where_to_look(store
     assert_eq!(alerts(&venue, "sms_pass_rate").await.len(), 2);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn many_numbers_that_use_no_code_make_an_alert_at_once(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.alerts.sms_pumping = 4).await;
     let nobody = venue.nobody();
@@ -217,7 +217,7 @@ async fn a_day_of_twelve(venue: &Venue) {
     venue.advance(Duration::from_secs(1)).await;
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_day_that_the_provider_counts_otherwise_makes_one_alert(stores: Stores) {
     let (venue, provider) = open_with_provider(stores, |_| {}).await;
     a_day_of_twelve(&venue).await;
@@ -237,7 +237,7 @@ async fn a_day_that_the_provider_counts_otherwise_makes_one_alert(stores: Stores
     assert_eq!(alerts(&venue, "sms_reconciliation").await.len(), 1);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_day_that_the_provider_counts_the_same_makes_none_even_where_all_servers_slept(stores: Stores) {
     let (venue, provider) = open_with_provider(stores, |_| {}).await;
     a_day_of_twelve(&venue).await;
@@ -252,7 +252,7 @@ async fn a_day_that_the_provider_counts_the_same_makes_none_even_where_all_serve
     assert_eq!(alerts(&venue, "sms_reconciliation").await, [Value::Null; 0]);
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn a_provider_that_does_not_tell_its_count_is_asked_for_a_day_and_then_makes_an_alert(stores: Stores) {
     let (venue, provider) = open_with_provider(stores, |_| {}).await;
     a_day_of_twelve(&venue).await;
@@ -277,7 +277,7 @@ async fn a_provider_that_does_not_tell_its_count_is_asked_for_a_day_and_then_mak
     assert_eq!(venue.count(attempts).await, 25, "it is given up");
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn old_sends_and_uses_are_deleted_and_newer_ones_stay(stores: Stores) {
     let (venue, _gateway) = Venue::open_with_gateway(stores, |config| {
         config.sms.keep_days = 10;
@@ -313,7 +313,7 @@ async fn old_sends_and_uses_are_deleted_and_newer_ones_stay(stores: Stores) {
     assert_eq!(uses, ["middle", "at-the-edge", "new"], "a use is known for as long as its code may live");
 }
 
-#[apply(every_store)]
+#[apply(every_code_store)]
 async fn sessions_and_links_go_a_week_after_their_end_and_not_before(stores: Stores) {
     let venue = Venue::open(stores).await;
     let guide = venue.guide().await;
