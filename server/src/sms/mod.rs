@@ -1,12 +1,14 @@
 //! SMS codes: who may be sent one, how it gets to a phone, and the check of what was typed.
 
 mod captcha;
-#[cfg_attr(not(test), expect(dead_code, reason = "receipts and the providers' counts are not asked for yet"))]
+mod cause;
 pub(crate) mod channel;
 mod machine;
 mod number;
 mod send;
 mod store;
+pub mod trace;
+pub mod trial;
 pub(crate) mod verify;
 
 use crate::app::App;

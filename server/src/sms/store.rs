@@ -1,6 +1,6 @@
 //! Sends and uses of SMS codes in the database.
 
-use super::channel::{Outcome, Report};
+use super::channel::{Outcome, Receipt, Report};
 use crate::db::{Db, DbError, Tx};
 use sqlx::Row;
 use wire::TenantId;
@@ -60,6 +60,90 @@ pub(super) async fn finish_send(db: &Db, tenant: TenantId, id: &str, report: &Re
     .bind(report.channel.as_deref())
     .bind(report.provider_id.as_deref().map(|id| id.chars().take(128).collect::<String>()))
     .bind(reason)
+    .bind(tenant.0)
+    .bind(id)
+    .execute(&mut *tx)
+    .await?;
+    Ok(tx.commit().await?)
+}
+
+/// A send as it stands in the database.
+#[derive(Debug)]
+pub(super) struct SendRow {
+    pub(super) id: String,
+    pub(super) scene: String,
+    pub(super) via: String,
+    pub(super) address: Option<String>,
+    pub(super) outcome: String,
+    pub(super) channel: Option<String>,
+    pub(super) provider_id: Option<String>,
+    pub(super) reason: Option<String>,
+    /// Unix ms.
+    pub(super) at: i64,
+    pub(super) receipt: Option<Receipt>,
+    /// When its code was used (Unix ms).
+    pub(super) used_at: Option<i64>,
+}
+
+/// A number's sends since `since` (Unix ms), in their order.
+pub(super) async fn sends_to(db: &Db, tenant: TenantId, digest: &str, since: i64) -> Result<Vec<SendRow>, DbError> {
+    let rows = sqlx::query(
+        "SELECT s.send_id, s.scene, s.via, s.address, s.outcome, s.channel, s.provider_id, s.reason, s.at, s.receipt,
+           u.at AS used_at
+         FROM sms_send s LEFT JOIN sms_use u ON u.send_id = s.send_id AND u.tenant_id = s.tenant_id
+         WHERE s.tenant_id = ? AND s.digest = ? AND s.at >= ? ORDER BY s.at, s.id",
+    )
+    .bind(tenant.0)
+    .bind(digest)
+    .bind(since)
+    .fetch_all(db.read())
+    .await?;
+    let row = |row: sqlx::any::AnyRow| {
+        Ok(SendRow {
+            id: row.try_get("send_id")?,
+            scene: row.try_get("scene")?,
+            via: row.try_get("via")?,
+            address: row.try_get("address")?,
+            outcome: row.try_get("outcome")?,
+            channel: row.try_get("channel")?,
+            provider_id: row.try_get("provider_id")?,
+            reason: row.try_get("reason")?,
+            at: row.try_get("at")?,
+            receipt: row.try_get::<Option<String>, _>("receipt")?.map(|text| receipt_from(&text)),
+            used_at: row.try_get("used_at")?,
+        })
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// How a receipt stands in the database: `delivered`, or `failed` and why.
+fn receipt_from(text: &str) -> Receipt {
+    match text.strip_prefix("failed") {
+        Some(reason) => Receipt::Failed(reason.trim_start_matches([':', ' ']).to_owned()),
+        None if text == "delivered" => Receipt::Delivered,
+        None => Receipt::Waiting,
+    }
+}
+
+/// Keeps what the provider said afterwards, once; that it does not know yet is not kept.
+pub(super) async fn write_receipt(
+    db: &Db,
+    tenant: TenantId,
+    id: &str,
+    receipt: &Receipt,
+    at: i64,
+) -> Result<(), DbError> {
+    let text = match receipt {
+        Receipt::Waiting => return Ok(()),
+        Receipt::Delivered => "delivered".to_owned(),
+        Receipt::Failed(reason) => format!("failed: {reason}"),
+    };
+    let mut tx = db.begin().await?;
+    sqlx::query(
+        "UPDATE sms_send SET receipt = ?, receipt_at = ? WHERE tenant_id = ? AND send_id = ? AND receipt IS NULL",
+    )
+    .bind(text)
+    .bind(at)
     .bind(tenant.0)
     .bind(id)
     .execute(&mut *tx)
