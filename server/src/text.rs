@@ -262,7 +262,7 @@ texts! {
     /// `sms trace`, second: the codes are in another process.
     TraceElsewhere: "无法从这里查看：验证码在服务器进程的内存中（`code_store.url` 为 memory:）；请看第 1 项和日志", "cannot be looked at from here: codes are in the server's memory (`code_store.url` is memory:); go by 1. and the log";
     /// `sms trace`, second: the store is away.
-    TraceCodesAway: "验证码存储无法访问：{why}。此时既不能发送也不能校验；请运行 guidepost-server doctor", "the code store is away: {why}. Nothing can be sent or checked; run guidepost-server doctor";
+    TraceCodesAway: "验证码存储无法访问：{why}。", "the code store is away: {why}";
     /// `sms trace`, second: a scene.
     TraceScene: "{scene}：{code}；{wait}；{tries}；本小时 {hour}/{hourly} 次，今天 {day}/{daily} 次", "{scene}: {code}; {wait}; {tries}; {hour} of {hourly} sends in this hour, {day} of {daily} today";
     /// `sms trace`, second.
@@ -322,6 +322,8 @@ texts! {
     /// `sms trace`: a conclusion.
     EndPrefix: "该号码不在允许的号段内（`sms.allowed_prefixes`），每次请求都会被拒绝（4001）", "this number begins with none of `sms.allowed_prefixes`: each request is refused with 4001";
     /// `sms trace`: a conclusion.
+    EndAway: "验证码存储无法访问，现在不能发送也不能校验：运行 guidepost-server doctor，按提示处理", "the code store is away, and nothing can be sent or checked now: run guidepost-server doctor and do what it says";
+    /// `sms trace`: a conclusion.
     EndLocked: "场景 {scene} 因多次输错被锁定，{left} 后解锁；在那之前不会再发送，正确的验证码也不被接受", "{scene} is locked by wrong codes for {left} more: until then nothing is sent and the right code is refused too";
     /// `sms trace`: a conclusion.
     EndNothing: "请求没有到达或在发送前被拒绝：请用户再试一次并看屏幕上的提示，同时在日志中按号码后四位查找", "no request got as far as a send: have the person try once more and read what the screen says, and look for the last four digits in the log";
@@ -344,7 +346,7 @@ texts! {
     /// `sms trace`: a conclusion.
     EndTaken: "{channel} 已接收 {time} 的短信，还没有送达结果：等一两分钟再查，再看手机的拦截箱", "{channel} has taken the message of {time} and it is not known whether it arrived: ask again in a minute or two, then look into the phone's spam box";
     /// `sms trace`: there is a fault.
-    TraceFault: "短信没有送达，处理办法见“结论”一行", "the message did not arrive; the last line says what to do";
+    TraceFault: "有问题需要处理，办法见“结论”一行", "something is wrong; the last line says what to do";
     /// A send's outcome.
     OutcomeSending: "没有结束记录", "without an end";
     /// A send's outcome.

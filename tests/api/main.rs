@@ -40,6 +40,7 @@ mod sms_faults;
 mod sms_login;
 mod sms_machine;
 mod sms_send;
+mod sms_trace;
 mod tasks;
 mod tenants;
 mod tls;

@@ -283,15 +283,16 @@ impl Told<'_> {
         {
             return (Text::EndLocked.with(lang, &[("scene", scene), ("left", &span(lang, lock))]), false);
         }
-        let away = matches!(codes, Codes::Away);
+        if matches!(codes, Codes::Away) {
+            return (Text::EndAway.say(lang).to_owned(), true);
+        }
         let Some(last) = sends.last() else {
-            let text = if away { Text::SmsCodesAway } else { Text::EndNothing };
-            return (text.say(lang).to_owned(), away);
+            return (Text::EndNothing.say(lang).to_owned(), false);
         };
         let time = self.time(last.at);
         let channel = last.channel.as_deref().unwrap_or("-");
         if let Some(used) = last.used_at {
-            return (Text::EndUsed.with(lang, &[("time", &time), ("used", &self.time(used))]), away);
+            return (Text::EndUsed.with(lang, &[("time", &time), ("used", &self.time(used))]), false);
         }
         let answers = || {
             let answers = said(last).map(|(channel, reason)| format!("{channel}: {}", self.answer(reason)));
@@ -306,10 +307,10 @@ impl Told<'_> {
                 let why = not_delivered(code).say(lang);
                 (Text::EndFailed.with(lang, &[("why", &why)]), true)
             }
-            (_, Some(Receipt::Delivered)) => (Text::EndDelivered.with(lang, &[("time", &time)]), away),
-            ("sent", _) => (Text::EndTaken.with(lang, &[("channel", &channel), ("time", &time)]), away),
-            ("unknown", _) => (Text::EndUnknown.with(lang, &[("channel", &channel)]), away),
-            _ => (Text::EndSending.with(lang, &[("time", &time)]), away),
+            (_, Some(Receipt::Delivered)) => (Text::EndDelivered.with(lang, &[("time", &time)]), false),
+            ("sent", _) => (Text::EndTaken.with(lang, &[("channel", &channel), ("time", &time)]), false),
+            ("unknown", _) => (Text::EndUnknown.with(lang, &[("channel", &channel)]), false),
+            _ => (Text::EndSending.with(lang, &[("time", &time)]), false),
         }
     }
 }
