@@ -252,7 +252,7 @@ texts! {
     /// `sms trace`, first.
     TraceRequests: "1. 今天到达服务器并进入发送的请求：{count} 次", "1. requests of today that reached the server and went on to a channel: {count}";
     /// `sms trace`, first: one send.
-    TraceSend: "{time} {scene} {via}，来自 {from}：{outcome}，发送号 {id}", "{time} {scene} {via}, from {from}: {outcome}, send {id}";
+    TraceSend: "{time} {scene} {via}，来自 {from}：{outcome}，发送号 {id}，由服务器 {server} 发送", "{time} {scene} {via}, from {from}: {outcome}, send {id}, by server {server}";
     /// `sms trace`: a send without an address.
     TraceNoAddress: "接口密钥或 doctor sms", "an API key or doctor sms";
     /// `sms trace`, first: no send.
@@ -263,6 +263,8 @@ texts! {
     TraceElsewhere: "无法从这里查看：验证码在服务器进程的内存中（`code_store.url` 为 memory:）；请看第 1 项和日志", "cannot be looked at from here: codes are in the server's memory (`code_store.url` is memory:); go by 1. and the log";
     /// `sms trace`, second: the store is away.
     TraceCodesAway: "验证码存储无法访问：{why}。", "the code store is away: {why}";
+    /// `sms trace`, second: a server with other settings.
+    TraceOtherSpace: "服务器 {server} 的 `code_store.prefix` 与本设置不同：它发出的验证码在这里查不到，在用本设置的服务器上也会被判为过期", "server {server} has another `code_store.prefix` than these settings: its codes are not seen here, and count as expired on servers with these settings";
     /// `sms trace`, second: a scene.
     TraceScene: "{scene}：{code}；{wait}；{tries}；本小时 {hour}/{hourly} 次，今天 {day}/{daily} 次", "{scene}: {code}; {wait}; {tries}; {hour} of {hourly} sends in this hour, {day} of {daily} today";
     /// `sms trace`, second.

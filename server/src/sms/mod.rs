@@ -6,7 +6,7 @@ pub(crate) mod channel;
 mod machine;
 mod number;
 mod send;
-mod store;
+pub(crate) mod store;
 pub mod trace;
 pub mod trial;
 pub(crate) mod verify;

@@ -2,7 +2,8 @@
 
 use super::channel::{Outcome, Receipt, Report};
 use crate::db::{Db, DbError, Tx};
-use sqlx::Row;
+use crate::ops::this_server;
+use sqlx::{AnyConnection, Row};
 use wire::TenantId;
 use wire::accounts::Via;
 
@@ -16,6 +17,7 @@ pub(super) struct NewSendRow<'a> {
     pub(super) shown: &'a str,
     pub(super) digest: &'a str,
     pub(super) address: Option<&'a str>,
+    pub(super) code_space: &'a str,
     pub(super) at: i64,
 }
 
@@ -23,8 +25,8 @@ pub(super) struct NewSendRow<'a> {
 pub(super) async fn insert_send(db: &Db, row: &NewSendRow<'_>) -> Result<(), DbError> {
     let mut tx = db.begin().await?;
     sqlx::query(
-        "INSERT INTO sms_send (tenant_id, send_id, scene, via, last_four, digest, address, outcome, at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, 'sending', ?)",
+        "INSERT INTO sms_send (tenant_id, send_id, scene, via, last_four, digest, address, outcome, server, code_space, at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'sending', ?, ?, ?)",
     )
     .bind(row.tenant.0)
     .bind(row.id)
@@ -33,6 +35,8 @@ pub(super) async fn insert_send(db: &Db, row: &NewSendRow<'_>) -> Result<(), DbE
     .bind(row.shown)
     .bind(row.digest)
     .bind(row.address)
+    .bind(this_server())
+    .bind(row.code_space)
     .bind(row.at)
     .execute(&mut *tx)
     .await?;
@@ -81,6 +85,8 @@ pub(super) struct SendRow {
     /// Unix ms.
     pub(super) at: i64,
     pub(super) receipt: Option<Receipt>,
+    pub(super) server: Option<String>,
+    pub(super) code_space: Option<String>,
     /// When its code was used (Unix ms).
     pub(super) used_at: Option<i64>,
 }
@@ -89,7 +95,7 @@ pub(super) struct SendRow {
 pub(super) async fn sends_to(db: &Db, tenant: TenantId, digest: &str, since: i64) -> Result<Vec<SendRow>, DbError> {
     let rows = sqlx::query(
         "SELECT s.send_id, s.scene, s.via, s.address, s.outcome, s.channel, s.provider_id, s.reason, s.at, s.receipt,
-           u.at AS used_at
+           s.server, s.code_space, u.at AS used_at
          FROM sms_send s LEFT JOIN sms_use u ON u.send_id = s.send_id AND u.tenant_id = s.tenant_id
          WHERE s.tenant_id = ? AND s.digest = ? AND s.at >= ? ORDER BY s.at, s.id",
     )
@@ -110,10 +116,37 @@ pub(super) async fn sends_to(db: &Db, tenant: TenantId, digest: &str, since: i64
             reason: row.try_get("reason")?,
             at: row.try_get("at")?,
             receipt: row.try_get::<Option<String>, _>("receipt")?.map(|text| receipt_from(&text)),
+            server: row.try_get("server")?,
+            code_space: row.try_get("code_space")?,
             used_at: row.try_get("used_at")?,
         })
     };
     rows.into_iter().map(row).collect()
+}
+
+/// The servers that have sent since `since` (Unix ms) with the space of codes of each one's last send, in order of time.
+pub(crate) async fn code_spaces(
+    connection: &mut AnyConnection,
+    tenants: &[TenantId],
+    since: i64,
+) -> Result<Vec<(String, String)>, sqlx::Error> {
+    let mut spaces = Vec::new();
+    for tenant in tenants {
+        let rows = sqlx::query(
+            "SELECT server, code_space, MAX(at) AS last FROM sms_send
+             WHERE tenant_id = ? AND at >= ? AND server IS NOT NULL AND code_space IS NOT NULL
+             GROUP BY server, code_space",
+        )
+        .bind(tenant.0)
+        .bind(since)
+        .fetch_all(&mut *connection)
+        .await?;
+        for row in rows {
+            spaces.push((row.try_get::<i64, _>("last")?, row.try_get("server")?, row.try_get("code_space")?));
+        }
+    }
+    spaces.sort_unstable();
+    Ok(spaces.into_iter().map(|(_, server, space)| (server, space)).collect())
 }
 
 /// How a receipt stands in the database: `delivered`, or `failed` and why.

@@ -83,7 +83,7 @@ pub async fn trace(app: &App, question: &Question<'_>) -> anyhow::Result<Trace> 
     let (tenant, zone) = (question.tenant, &app.config.timezone);
     told.line(Text::TraceOf, &[("to", question.mobile), ("tenant", &tenant), ("day", &day), ("zone", zone)]);
     told.requests(&sends);
-    let codes = told.codes(question, &digest, &now.strftime("%Y%m%d").to_string(), &rules).await;
+    let codes = told.codes(question, &sends, &digest, &now.strftime("%Y%m%d").to_string(), &rules).await;
     told.answers(&sends);
     let receipts = told.receipts(question, &mut sends).await;
     told.line(Text::TracePhone, &[]);
@@ -144,10 +144,12 @@ impl Told<'_> {
                 "refused" => Text::OutcomeRefused,
                 _ => Text::OutcomeSending,
             };
+            let server = send.server.as_deref().unwrap_or("-");
             let from = send.address.as_deref().unwrap_or(Text::TraceNoAddress.say(self.lang));
             let (time, outcome) = (self.time(send.at), outcome.say(self.lang));
-            let values: [(&str, &dyn Display); 6] = [
+            let values: [(&str, &dyn Display); 7] = [
                 ("time", &time),
+                ("server", &server),
                 ("scene", &send.scene),
                 ("via", &send.via),
                 ("from", &from),
@@ -158,11 +160,23 @@ impl Told<'_> {
         }
     }
 
-    async fn codes(&mut self, question: &Question<'_>, digest: &str, day: &str, rules: &Rules) -> Codes {
+    async fn codes(
+        &mut self,
+        question: &Question<'_>,
+        sends: &[SendRow],
+        digest: &str,
+        day: &str,
+        rules: &Rules,
+    ) -> Codes {
         self.line(Text::TraceCodes, &[]);
         if question.codes_elsewhere {
             self.below(Text::TraceElsewhere, &[]);
             return Codes::Elsewhere;
+        }
+        let ours = self.app.code_space();
+        if let Some(other) = sends.iter().rfind(|send| send.code_space.as_ref().is_some_and(|space| *space != ours)) {
+            let server = other.server.as_deref().unwrap_or("-");
+            self.below(Text::TraceOtherSpace, &[("server", &server)]);
         }
         let mut scenes = Vec::new();
         let names = self.app.config.sms.scene_names().filter(|name| question.scene.is_none_or(|scene| scene == *name));

@@ -195,6 +195,7 @@ impl Trial {
             shown: &shown,
             digest: &digest,
             address: None,
+            code_space: &app.code_space(),
             at,
         };
         transact(|| store::insert_send(&app.db, &row)).await.context("the send cannot be written down")?;

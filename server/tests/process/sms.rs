@@ -336,6 +336,37 @@ async fn what_a_provider_refuses_is_told_with_its_class_and_what_to_do() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_another_prefix_or_secret_key_is_named() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (folder, redis, gateway) = (tempfile::tempdir().unwrap(), start_redis(&[]), Gateway::open().await);
+    let channels = json!([{"name": "gateway", "kind": "http", "url": gateway.url()}]);
+    let settings = settings(&redis, &channels);
+    let serving = Serving::start(with(folder.path(), &settings, &["serve"]));
+    let ask = |arguments: &[&str], other: Option<(&str, &str)>| {
+        told(&with(folder.path(), &settings, arguments).envs(other).output().unwrap()).1
+    };
+    let named = "code store  the server on ";
+    assert!(!ask(&["doctor"], None).contains(named), "nothing was sent yet");
+    assert_eq!(send(&serving, "login").await["code"], 0);
+    has(&ask(&["doctor"], None), &["code store  prefix and secret key are those of the servers"]);
+    let key = folder.path().join("other.key");
+    std::fs::write(&key, [9; 32]).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let key = key.display().to_string();
+    for other in [("GUIDEPOST_CODE_STORE__PREFIX", "prod:"), ("GUIDEPOST_SECRET_KEY_FILE", key.as_str())] {
+        let text = ask(&["doctor"], Some(other));
+        has(&text, &[named, "under another `code_store.prefix` or secret key than these settings"]);
+        assert!(!text.contains("prefix and secret key are those"), "{text}");
+    }
+    let trace = ["sms", "trace", "--mobile", MOBILE];
+    let text = ask(&trace, None);
+    has(&text, &["login: a code is alive", ", by server "]);
+    assert!(!text.contains("another `code_store.prefix`"), "{text}");
+    let text = ask(&trace, Some(("GUIDEPOST_CODE_STORE__PREFIX", "prod:")));
+    has(&text, &["has another `code_store.prefix` than these settings", "nothing is known of the other scenes"]);
+}
+
 /// A demo with its log in a file.
 fn demo(folder: &Path, log_codes: bool) -> (Serving, std::path::PathBuf) {
     let log = folder.join("log");
