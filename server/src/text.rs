@@ -402,7 +402,7 @@ texts! {
     /// What a channel said.
     CauseOther: "按代码在服务商的错误码表中查找", "look the code up in the provider's list of errors";
     /// `doctor sms`: what will be done.
-    TrialPlan: "将向 {to} 真实发送 {count} 条消息（按条计费）；同一通道两条之间相隔 {pause} 秒。服务商通常限制同一号码每分钟 1 条、每小时 5 条、每天 10 条", "{count} real messages will go out to {to}, and be charged; {pause} s lie between two by the same channel. Providers take 1 a minute, 5 an hour and 10 a day for one number as a rule";
+    TrialPlan: "将向 {to} 真实发送 {count} 条消息（按条计费）；同一通道两条之间相隔 {pause} 秒。服务商通常限制同一号码每分钟 1 条、每小时 5 条、每天 10 条", "real messages will go out to {to}, {count} in all, and be charged; {pause} s lie between two by the same channel. Providers take 1 a minute, 5 an hour and 10 a day for one number as a rule";
     /// `doctor sms`: a channel that is tried.
     TrialChannel: "  {channel}：{scenes}", "  {channel}: {scenes}";
     /// `doctor sms`: a channel that is not.

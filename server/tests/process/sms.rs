@@ -273,7 +273,10 @@ async fn each_channel_and_scene_is_tried_by_a_real_send_with_its_own_template() 
 
     let (code, text) = try_all(&["--yes"]);
     assert_eq!(code, Some(0), "{text}");
-    has(&text, &["10 real messages will go out to ***8000", "  cloud: login, register, reset_password, change_mobile"]);
+    has(
+        &text,
+        &["real messages will go out to ***8000, 10 in all", "  cloud: login, register, reset_password, change_mobile"],
+    );
     has(
         &text,
         &["  speaker: login", "confirm (by voice)", "mail: not tried, a channel to mailboxes needs --send-to-mail"],
@@ -333,6 +336,86 @@ async fn what_a_provider_refuses_is_told_with_its_class_and_what_to_do() {
     ] {
         let (code, text) = told(&run(folder.path(), arguments));
         assert_eq!(code, Some(2), "{arguments:?}: {text}");
+    }
+}
+
+/// A mail server that takes one mail, and gives it.
+fn mail_server() -> (u16, std::thread::JoinHandle<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        stream.write_all(b"220 mail.example\r\n").unwrap();
+        let (mut mail, mut in_mail) = (String::new(), false);
+        loop {
+            let mut line = String::new();
+            if lines.read_line(&mut line).unwrap() == 0 || line.starts_with("QUIT") {
+                return mail;
+            }
+            let answer = match (in_mail, line.as_str()) {
+                (true, ".\r\n") => {
+                    in_mail = false;
+                    "250 taken"
+                }
+                (true, line) => {
+                    mail += line;
+                    continue;
+                }
+                (false, "DATA\r\n") => {
+                    in_mail = true;
+                    "354 go on"
+                }
+                _ => "250 good",
+            };
+            stream.write_all(format!("{answer}\r\n").as_bytes()).unwrap();
+        }
+    });
+    (port, serving)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_channel_is_tried_where_a_mailbox_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let (port, serving) = mail_server();
+    let url = format!("smtp://127.0.0.1:{port}");
+    let channels = json!([{"name": "mail", "kind": "smtp", "url": url, "from": "codes@museum.example"}]);
+    let settings = [(CHANNELS, channels.to_string())];
+    let arguments = ["doctor", "sms", "--send-to-mail", "li@visitor.example", "--scene", "confirm", "--yes"];
+    let (code, text) = told(&with(folder.path(), &settings, &arguments).output().unwrap());
+    assert_eq!(code, Some(0), "{text}");
+    has(
+        &text,
+        &[
+            "real messages will go out to ***@visitor.example, 1 in all",
+            "mail confirm template (the mail's text): taken",
+        ],
+    );
+    assert!(!text.contains("li@visitor"), "{text}");
+    assert!(serving.join().unwrap().contains("To: li@visitor.example"));
+    assert_eq!(rows(folder.path()).await, ["confirm mail sms visitor.example sent -"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_it_asks_before_it_sends() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (folder, gateway) = (tempfile::tempdir().unwrap(), Gateway::open().await);
+    let channels = json!([{"name": "gateway", "kind": "http", "url": gateway.url()}]).to_string();
+    let asked = |answer: &str| {
+        let program = env!("CARGO_BIN_EXE_guidepost-server");
+        let line = format!("'{program}' doctor sms --send-to {MOBILE} --scene login");
+        let mut terminal = Command::new("script");
+        terminal.args(["-qefc", &line, "/dev/null"]).env(CHANNELS, &channels);
+        terminal.env("GUIDEPOST_DATABASE__URL", format!("sqlite://{}", database(folder.path()).display()));
+        let mut child = terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "{answer}").unwrap();
+        told(&child.wait_with_output().unwrap())
+    };
+    for (answer, sent) in [("n", 0), ("", 0), ("y", 1)] {
+        let (code, text) = asked(answer);
+        assert_eq!((code, gateway.messages().len()), (Some(0), sent), "{answer:?}: {text}");
+        has(&text, &["Send them? [y/N]"]);
+        assert_eq!(text.contains("nothing was sent"), sent == 0, "{text}");
     }
 }
 
