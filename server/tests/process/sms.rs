@@ -174,7 +174,7 @@ async fn a_number_is_traced_from_request_to_phone_while_the_server_serves() {
                 "so: the provider says: the number was",
             ],
         );
-        assert_eq!(asked(), 2);
+        assert_eq!(asked(), 2, "it was asked for again");
     }
 
     let wrong = if sent == "000000" { "000001" } else { "000000" };
