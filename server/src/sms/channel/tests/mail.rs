@@ -1,6 +1,7 @@
 //! Codes to mailboxes, against a mail server of our own.
 
 use super::{CODE, Desk, QUICK, message, parts, settings};
+use crate::config::Config;
 use crate::sms::channel::{Channels, Message, Outcome, Recipient, Report};
 use api_tests::authority::Authority;
 use base64::Engine;
@@ -381,4 +382,7 @@ async fn a_ca_that_cannot_be_used_or_has_no_meaning_is_named_at_start() {
         let error = format!("{:#}", made.unwrap_err());
         assert!(error.contains(reason), "{error}");
     }
+    let channels = json!([{"name": "house", "kind": "http", "url": "http://10.0.0.7/sms", "ca": authority.ca()}]);
+    let loaded = Config::load(None, [("GUIDEPOST_SMS__CHANNELS".to_owned(), channels.to_string())]);
+    assert!(loaded.unwrap_err().to_string().contains("`sms.channels[0].ca`"));
 }
