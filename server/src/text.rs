@@ -303,6 +303,8 @@ texts! {
     ReceiptAway: "查询不到：{why}", "it could not be asked for: {why}";
     /// A channel without receipts.
     ReceiptNever: "这种通道没有回执：请用发送号 {id} 到网关那里查询", "a channel of this kind keeps no receipts: ask the gateway about send {id}";
+    /// A receipt that cannot be asked for.
+    ReceiptNoId: "没有通道侧编号，或通道已不在设置中，无法查询：请在服务商控制台按发送号 {id} 或号码查找", "there is no id of the provider's, or the channel has left the settings: look for send {id} or the number in the provider's console";
     /// Why a message was not delivered.
     ReceiptOff: "手机长时间关机或不在服务区", "the number was switched off or out of reach for a long time";
     /// Why a message was not delivered.

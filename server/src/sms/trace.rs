@@ -10,7 +10,7 @@ use super::store::{self, SendRow};
 use crate::app::App;
 use crate::codes::CodesAway;
 use crate::codes::sms::SceneState;
-use crate::config::ChannelKind;
+use crate::config::{ChannelConfig, ChannelKind};
 use crate::db::transact;
 use crate::settings::Rules;
 use crate::text::{Lang, Text};
@@ -260,7 +260,13 @@ impl Told<'_> {
             let Some(channel) = send.channel.clone() else { continue };
             let told = match (&send.receipt, asks(self.app, &channel, send.provider_id.as_deref())) {
                 (Some(receipt), _) => receipt_in_words(self.lang, receipt),
-                (None, None) => Text::ReceiptNever.with(self.lang, &[("id", &send.id)]),
+                (None, None) => {
+                    let kept = |config: &ChannelConfig| config.kind == ChannelKind::Aliyun && !config.voice;
+                    // One that has left the settings may keep them, too.
+                    let kept = self.app.channels.config(&channel).is_none_or(kept);
+                    let text = if kept { Text::ReceiptNoId } else { Text::ReceiptNever };
+                    text.with(self.lang, &[("id", &send.id)])
+                }
                 (None, Some(provider_id)) => {
                     let asked =
                         self.app.channels.receipt(&channel, question.mobile, provider_id, &send.id, send.at).await;
