@@ -7,6 +7,7 @@ pub mod accounts;
 mod admin;
 pub mod app;
 mod booking;
+mod ca;
 pub mod clock;
 pub mod codes;
 pub mod config;
@@ -26,6 +27,7 @@ mod web_hooks;
 pub use booking::files as order_files;
 pub use config::Config;
 pub use demo::{Demo, DemoLink};
+pub use sms::{trace as sms_trace, trial as sms_trial};
 
 use anyhow::Context;
 use app::{App, AppState};

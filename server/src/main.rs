@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             cli::complain(&error);
-            ExitCode::FAILURE
+            cli::exit_code(&error)
         }
     }
 }

@@ -56,6 +56,20 @@ impl Keys {
         Self { digests: derived("digests"), captcha: derived("captcha") }
     }
 
+    /// The key as far as there is one; nothing is made.
+    pub(crate) fn existing(config: &Config) -> Option<Self> {
+        let file = config.secret_key_file.clone().or_else(|| beside_database(config))?;
+        read(&file).ok().map(Self::from_secret)
+    }
+
+    /// Names the space in which codes are kept under this prefix, without telling the key: servers that name it
+    /// differently do not see each other's codes.
+    pub(crate) fn code_space(&self, prefix: &str) -> String {
+        let mut name = self.digests.hex(&[b"code space", prefix.as_bytes()]);
+        name.truncate(16);
+        name
+    }
+
     /// Reads the key that the settings name, or that beside the SQLite file, which is made where there is none.
     ///
     /// # Errors

@@ -38,9 +38,14 @@ impl Gateway {
         Self { port, inner, serving }
     }
 
+    /// Where it takes messages.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/sms", self.port)
+    }
+
     /// Settings with this gateway as the one channel, and so that no test of something else meets a captcha.
     pub fn set(&self, config: &mut Config) {
-        let url = format!("http://127.0.0.1:{}/sms", self.port);
+        let url = self.url();
         let channel: ChannelConfig =
             serde_json::from_value(json!({"name": "gateway", "kind": "http", "url": url})).unwrap();
         config.sms.channels = vec![channel];

@@ -1,6 +1,7 @@
 //! A venue for tests: a server of its own on a temporary file, a clock that stands still, and people who sign in.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that cannot go on has failed")]
 
+pub mod authority;
 mod chance;
 pub mod gateway;
 mod http;

@@ -52,6 +52,7 @@ mod sms_login;
 mod sms_machine;
 mod sms_operations;
 mod sms_send;
+mod sms_trace;
 mod tasks;
 mod tenants;
 mod tls;

@@ -1,5 +1,6 @@
 //! Redis behind TLS: its certificate must come from the CA that the settings name, and nothing is redeemed otherwise.
 
+use api_tests::authority::Authority;
 use api_tests::stores::{Served, free_port, start_redis_at, wait_until};
 use api_tests::{Order, Stores, Venue};
 use guidepost_server::Config;
@@ -8,42 +9,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use tempfile::TempDir;
 
-/// A CA and the certificate that it gave to a server.
-struct Authority(TempDir);
-
-fn openssl(folder: &Path, arguments: &str) {
-    let made = Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+/// What a CA does for a Redis.
+trait RedisBehindTls {
+    fn arguments(&self, port: u16) -> Vec<String>;
+    fn start_redis(&self, more: &[&str]) -> Served;
+    fn redis_cli(&self, arguments: &[&str]) -> String;
 }
 
-impl Authority {
-    /// Makes a CA, and a certificate for a server of this name (`IP:…` or `DNS:…`).
-    fn make(server: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
-        openssl(folder.path(), &format!("{new} -keyout ca.key -out ca.pem -subj /CN=test-ca"));
-        let leaf = format!("-addext subjectAltName={server} -addext basicConstraints=critical,CA:FALSE");
-        openssl(
-            folder.path(),
-            &format!("{new} {leaf} -CA ca.pem -CAkey ca.key -keyout redis.key -out redis.pem -subj /CN=redis"),
-        );
-        Self(folder)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.path().join(name).display().to_string()
-    }
-
-    fn ca(&self) -> PathBuf {
-        self.0.path().join("ca.pem")
-    }
-
+impl RedisBehindTls for Authority {
     /// What a Redis needs to speak TLS, and nothing else, on this port.
     fn arguments(&self, port: u16) -> Vec<String> {
         let port = port.to_string();
-        let (pem, key, ca) = (self.file("redis.pem"), self.file("redis.key"), self.file("ca.pem"));
+        let (pem, key, ca) = (self.file("leaf.pem"), self.file("leaf.key"), self.file("ca.pem"));
         let settings = [
             ("--port", "0"),
             ("--tls-port", &port),
@@ -190,16 +168,16 @@ async fn refusal_of(ca: &Path) -> String {
 async fn a_ca_file_that_is_missing_or_none_is_named_at_start() {
     let authority = Authority::make("IP:127.0.0.1");
     let file = |name: &str, text: &[u8]| {
-        let path = authority.0.path().join(name);
+        let path = authority.folder().join(name);
         std::fs::write(&path, text).unwrap();
         path
     };
     let pem = std::fs::read(authority.ca()).unwrap();
     for (ca, reason) in [
-        (authority.0.path().join("absent.pem"), "cannot be read"),
-        (authority.0.path().to_owned(), "cannot be read"),
+        (authority.folder().join("absent.pem"), "cannot be read"),
+        (authority.folder().to_owned(), "cannot be read"),
         (file("empty.pem", b""), "holds no certificate"),
-        (authority.0.path().join("redis.key"), "holds no certificate"),
+        (authority.folder().join("leaf.key"), "holds no certificate"),
         (file("cut.pem", &pem[..pem.len() / 2]), "is no PEM file"),
         (
             file("odd.pem", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),

@@ -1,6 +1,6 @@
 //! `import orders FILE [--dry-run]`: what it did on standard output, what is wrong with the file on standard error.
 
-use super::{open_with, say, set_up};
+use super::{open_with, say, set_up, speaks_chinese};
 use anyhow::bail;
 use guidepost_server::Config;
 use guidepost_server::order_files::{import_file, keep_servers_away};
@@ -39,10 +39,4 @@ pub(super) async fn orders(config: Config, tenant: Option<i64>, file: &Path, dry
         (true, false) => say("a dry run: nothing was changed"),
         (false, _) => Ok(()),
     }
-}
-
-/// By the usual variables, the first of them that is set.
-fn speaks_chinese() -> bool {
-    let set = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
-    set.into_iter().find(|value| !value.is_empty()).is_some_and(|value| value.starts_with("zh"))
 }

@@ -1,4 +1,4 @@
-//! The commands: serve, admin, api-key, tenant, import, migrate, backup, restore, doctor, openapi. Logs go to standard
+//! The commands: serve, admin, api-key, tenant, import, migrate, backup, restore, doctor, sms, openapi. Logs go to standard
 //! error.
 
 mod backup;
@@ -6,6 +6,7 @@ mod doctor;
 mod import;
 mod serve;
 mod set_up;
+mod sms;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -14,6 +15,7 @@ use guidepost_server::app::{App, AppState};
 use guidepost_server::clock::{SystemClock, SystemRandom};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
 
@@ -94,6 +96,13 @@ enum Command {
         /// A CA that is trusted for `public_url` beside the public ones (PEM)
         #[arg(long, value_name = "FILE")]
         ca: Option<PathBuf>,
+        #[command(subcommand)]
+        what: Option<DoctorAction>,
+    },
+    /// SMS codes
+    Sms {
+        #[command(subcommand)]
+        action: SmsAction,
     },
     /// Print the description of the HTTP interface (OpenAPI)
     Openapi,
@@ -144,6 +153,44 @@ enum ImportAction {
 }
 
 #[derive(Debug, Subcommand)]
+enum SmsAction {
+    /// Say what became of a number's codes today: requests, code, channel's answer, receipt, and what to do next
+    Trace {
+        #[command(flatten)]
+        common: Common,
+        /// The number, or - to read it from standard input, so that the shell's history does not keep it
+        #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+        mobile: String,
+        /// One scene alone (login, register, reset_password, change_mobile, confirm, or one of the settings)
+        #[arg(long)]
+        scene: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum DoctorAction {
+    /// Try each SMS channel with each scene's template by a real send, and say what came of it
+    #[command(group = clap::ArgGroup::new("to").required(true).multiple(true).args(["send_to", "send_to_mail"]))]
+    Sms {
+        /// The phone to which messages and calls go, or - to read the number from standard input
+        #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+        send_to: Option<String>,
+        /// The mailbox to which mails go
+        #[arg(long, value_name = "ADDRESS")]
+        send_to_mail: Option<String>,
+        /// One scene alone
+        #[arg(long)]
+        scene: Option<String>,
+        /// Seconds between two messages by the same channel: providers take one a minute for a number as a rule
+        #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+        pause: u32,
+        /// Send without asking
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 enum TenantAction {
     /// Make a tenant and print its number
     Add {
@@ -153,6 +200,23 @@ enum TenantAction {
         #[arg(long)]
         name: String,
     },
+}
+
+/// The command line asks for something that cannot be.
+#[derive(Debug)]
+struct WrongUsage(String);
+
+impl std::fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
+/// What a program that failed so ends with: 2 for wrong usage, as clap has it, and 1 for everything else.
+pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if error.is::<WrongUsage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// Says what went wrong, with its causes, for a person at a terminal.
@@ -192,7 +256,18 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             }
             Command::Backup { common, file, overwrite } => backup::backup(load(&common)?, &file, overwrite).await,
             Command::Restore { common, file } => backup::restore(load(&common)?, &file).await,
-            Command::Doctor { common, ca } => doctor::doctor(&common, ca.as_deref()).await,
+            Command::Doctor { common, ca, what: None } => doctor::doctor(&common, ca.as_deref()).await,
+            Command::Doctor {
+                common,
+                what: Some(DoctorAction::Sms { send_to, send_to_mail, scene, pause, yes }),
+                ..
+            } => {
+                let (mobile, mail, scene) = (send_to.as_deref(), send_to_mail.as_deref(), scene.as_deref());
+                sms::try_channels(&common, &sms::Sending { mobile, mail, scene, pause, yes }).await
+            }
+            Command::Sms { action: SmsAction::Trace { common, mobile, scene } } => {
+                sms::trace_number(load(&common)?, common.tenant, &mobile, scene.as_deref()).await
+            }
             Command::Openapi => say(guidepost_server::openapi()),
         }
     })
@@ -204,6 +279,18 @@ fn load(common: &Common) -> anyhow::Result<Config> {
     // Libraries are held at `warn`: what they say below that is not ours to vouch for.
     start_log(&format!("warn,guidepost_server={},wire={}", config.log, config.log))?;
     Ok(config)
+}
+
+/// Reads the settings for a command that says by itself all that there is to say.
+fn load_quietly(common: &Common) -> anyhow::Result<Config> {
+    start_log("off")?;
+    Ok(Config::load(common.config.as_deref(), std::env::vars())?)
+}
+
+/// The language of what is said at a terminal, by the usual variables, the first of them that is set.
+fn speaks_chinese() -> bool {
+    let set = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
+    set.into_iter().find(|value| !value.is_empty()).is_some_and(|value| value.starts_with("zh"))
 }
 
 fn start_log(filter: &str) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@ use super::{
     AttemptId, CodeKey, CodeStore, CodesAway, CodesResult, Life, LiveCode, LockRule, OrderCodes, Place, Rotated,
     Verdict, WindowKey,
 };
+use crate::ca;
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
@@ -22,8 +23,6 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisError,
     TlsCertificates, TlsMode,
 };
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::path::Path;
@@ -451,18 +450,9 @@ impl Connector {
     }
 }
 
-/// The certificates that are trusted instead of the public ones; never none at all, with which nothing would connect.
+/// The certificates that are trusted instead of the public ones.
 fn read_ca(file: &Path) -> anyhow::Result<TlsCertificates> {
-    let wrong = |reason: String| anyhow::anyhow!("setting `code_store.ca`: {} {reason}", file.display());
-    let pem = std::fs::read(file).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| wrong(format!("is no PEM file: {error}")))?;
-        roots.add(certificate).map_err(|error| wrong(format!("holds a certificate that cannot be used: {error}")))?;
-    }
-    if roots.is_empty() {
-        return Err(wrong("holds no certificate".to_owned()));
-    }
+    let pem = ca::read(file).map_err(|reason| anyhow::anyhow!("setting `code_store.ca`: {reason}"))?;
     Ok(TlsCertificates { client_tls: None, root_cert: Some(pem) })
 }
 

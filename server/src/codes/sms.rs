@@ -129,6 +129,23 @@ pub struct NumberState {
     pub sends: u32,
 }
 
+/// What there is of a number in a scene; of its code how long it lives, and never which it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SceneState {
+    /// The code lives for so long.
+    pub code: Option<Duration>,
+    /// The cool-down lasts for so long.
+    pub cool_down: Option<Duration>,
+    /// Wrong tries that count.
+    pub wrong: u32,
+    /// Locked for so long.
+    pub locked: Option<Duration>,
+    /// Sends of the last hour.
+    pub hour: u32,
+    /// Sends of the day.
+    pub day: u32,
+}
+
 /// One try of a code.
 #[derive(Debug)]
 pub struct Try<'a> {
@@ -171,6 +188,9 @@ pub enum Undo {
 pub trait SmsCodes: std::fmt::Debug + Send + Sync {
     /// Whether a number is locked in a scene, and how much was sent to it.
     async fn sms_look(&self, key: &SmsKey, rule: SceneRule) -> CodesResult<NumberState>;
+
+    /// Everything about a number in a scene but its code, for whoever looks for what went wrong; `day` as in [`NewSend`].
+    async fn sms_state(&self, key: &SmsKey, day: &str, rule: SceneRule) -> CodesResult<SceneState>;
 
     /// Lock, captcha, cool-down, hour's and day's limit, count, write of cool-down and code.
     async fn sms_send(&self, key: &SmsKey, send: &NewSend<'_>) -> CodesResult<SendStep>;

@@ -3,6 +3,7 @@
 use super::ConfigError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use wire::Secret;
 
 /// `[sms]`
@@ -150,6 +151,9 @@ pub struct ChannelConfig {
     /// What stands behind the host may be secret.
     #[serde(default)]
     pub url: Option<Secret>,
+    /// `http`, `smtp`: a PEM file of the CA that is trusted instead of the public ones.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
     /// `aliyun`: AccessKey id, `tencent`: SecretId, `smtp`: user name.
     #[serde(default)]
     pub key_id: Option<String>,
@@ -270,6 +274,7 @@ impl ChannelConfig {
             name: "log".to_owned(),
             kind: ChannelKind::Log,
             url: None,
+            ca: None,
             key_id: None,
             secret: None,
             sign_name: None,
@@ -287,9 +292,10 @@ impl ChannelConfig {
     /// Which keys a kind needs and takes.
     fn check(&self) -> Result<(), (&'static str, &'static str)> {
         use ChannelKind::{Aliyun, Http, Log, Smtp, Tencent};
-        let keys: [(&'static str, bool, &[ChannelKind], &[ChannelKind]); 8] = [
+        let keys: [(&'static str, bool, &[ChannelKind], &[ChannelKind]); 9] = [
             // Key, whether it is there, who needs it, who else takes it.
             ("url", self.url.is_some(), &[Http, Smtp], &[Aliyun, Tencent]),
+            ("ca", self.ca.is_some(), &[], &[Http, Smtp]),
             ("key_id", self.key_id.is_some(), &[Aliyun, Tencent], &[Smtp]),
             ("secret", self.secret.is_some(), &[Aliyun, Tencent], &[Http, Smtp]),
             ("sign_name", self.sign_name.is_some(), &[Tencent], &[Aliyun]),
@@ -317,6 +323,10 @@ impl ChannelConfig {
         }
         if self.kind == Http && self.secret.as_ref().is_some_and(|secret| secret.expose().chars().count() < 16) {
             return Err(("secret", "must have 16 characters or more: the gateway knows this server by it"));
+        }
+        let begins = |scheme: &str| self.url.as_ref().is_some_and(|url| url.expose().starts_with(scheme));
+        if self.kind == Http && self.ca.is_some() && !begins("https://") {
+            return Err(("ca", "is for TLS: `url` begins with https:// then"));
         }
         if self.kind == Smtp && self.key_id.is_some() != self.secret.is_some() {
             return Err(("key_id", "user name and password (`secret`) go together"));

@@ -1,6 +1,7 @@
 //! SMS codes: who may be sent one, how it gets to a phone, and the check of what was typed.
 
 mod captcha;
+mod cause;
 pub(crate) mod channel;
 mod machine;
 mod number;
@@ -8,6 +9,8 @@ pub(crate) mod receipts;
 pub(crate) mod reconcile;
 mod send;
 pub(crate) mod store;
+pub mod trace;
+pub mod trial;
 pub(crate) mod verify;
 pub(crate) mod watch;
 

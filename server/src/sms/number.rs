@@ -18,6 +18,11 @@ impl AppState {
         self.keys.digests.hex(&[kind, &tenant.0.to_be_bytes(), text.as_bytes()])
     }
 
+    /// The name of the space in which this server keeps its codes.
+    pub(super) fn code_space(&self) -> String {
+        self.keys.code_space(&self.config.code_store.prefix)
+    }
+
     /// Where a recipient's codes of a scene stand.
     pub(super) fn sms_key(&self, scene: &str, digest: &str) -> SmsKey {
         SmsKey::new(&self.config.code_store.prefix, scene, digest)

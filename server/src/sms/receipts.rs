@@ -19,9 +19,6 @@ const MOST: usize = 10_000;
 /// Questions in one turn, which is a second: fewer than either provider takes.
 const PER_TURN: usize = 5;
 
-/// The longest receipt that is kept.
-const LONGEST: usize = 255;
-
 /// Sends of this process whose receipts are still to come.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts(Mutex<VecDeque<Expected>>);
@@ -106,19 +103,15 @@ pub(crate) async fn turn(app: &AppState) {
         expected.asked += 1;
         let Expected { channel, to, provider_id, send, sent_at, .. } = &expected;
         let told = app.channels.receipt(channel, to, provider_id, send, *sent_at).await;
-        let receipt = match told {
-            Ok(Receipt::Delivered) => Some(("delivered", "delivered".to_owned())),
-            Ok(Receipt::Failed(reason)) => Some(("failed", format!("failed: {reason}"))),
-            Ok(Receipt::Waiting) => None,
-            Err(error) => {
-                tracing::warn!(send.id = send, channel, %error, "a receipt could not be asked for");
-                None
-            }
-        };
+        let receipt = told.unwrap_or_else(|error| {
+            tracing::warn!(send.id = send, channel, %error, "a receipt could not be asked for");
+            Receipt::Waiting
+        });
         match receipt {
-            Some((result, receipt)) => settle(app, &expected, result, &receipt).await,
-            None if expected.asked < ASK_AFTER.len() => app.receipts.put_back(expected),
-            None => {
+            Receipt::Delivered => settle(app, expected, &receipt, "delivered").await,
+            Receipt::Failed(_) => settle(app, expected, &receipt, "failed").await,
+            Receipt::Waiting if expected.asked < ASK_AFTER.len() => app.receipts.put_back(expected),
+            Receipt::Waiting => {
                 tracing::info!(send.id = send, channel, "no receipt came");
                 app.metrics.receipt(channel, "unanswered");
             }
@@ -126,13 +119,12 @@ pub(crate) async fn turn(app: &AppState) {
     }
 }
 
-async fn settle(app: &AppState, expected: &Expected, result: &str, receipt: &str) {
-    let Expected { tenant, send, channel, .. } = expected;
-    let receipt: String = receipt.chars().take(LONGEST).collect();
+async fn settle(app: &AppState, expected: Expected, receipt: &Receipt, result: &str) {
+    let Expected { tenant, send, channel, .. } = &expected;
     let now = app.clock.now_ms();
-    match transact(|| store::settle_receipt(&app.db, *tenant, send, &receipt, now)).await {
+    match transact(|| store::settle_receipt(&app.db, *tenant, send, receipt, now)).await {
         Ok(true) => {
-            tracing::info!(tenant.id = tenant.0, send.id = send, channel, receipt, "a receipt came");
+            tracing::info!(tenant.id = tenant.0, send.id = send, channel, ?receipt, "a receipt came");
             app.metrics.receipt(channel, result);
         }
         // `sms trace` has asked before.
@@ -140,7 +132,7 @@ async fn settle(app: &AppState, expected: &Expected, result: &str, receipt: &str
         Err(error) => {
             tracing::warn!(send.id = send, %error, "a receipt could not be written; it is asked for again");
             if expected.asked < ASK_AFTER.len() {
-                app.receipts.put_back(expected.clone());
+                app.receipts.put_back(expected);
             }
         }
     }

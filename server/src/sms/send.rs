@@ -346,6 +346,7 @@ impl Sending {
             shown: &shown,
             digest: &self.digest,
             address: address.as_deref(),
+            code_space: &self.app.code_space(),
             at,
         };
         if let Err(error) = transact(|| store::insert_send(&self.app.db, &row)).await {

@@ -9,6 +9,7 @@ use crate::codes::sms::{Try, TryStep};
 use crate::codes::{AttemptId, Place, WindowKey, later};
 use crate::db::{DbError, Tx};
 use crate::http::error::ApiError;
+use crate::ops::this_server;
 use crate::redemption::counted_as;
 use crate::text::Text;
 use std::net::IpAddr;
@@ -60,7 +61,12 @@ impl Used {
             at: app.clock.now_ms(),
         };
         let before = store::insert_use(tx, &row).await?;
-        Ok(before.is_none_or(|attempt| self.repeatable && attempt == self.attempt))
+        let counts = before.is_none_or(|attempt| self.repeatable && attempt == self.attempt);
+        if !counts {
+            let (scene, send, server) = (&self.scene, &self.send, this_server());
+            tracing::warn!(tenant.id = self.tenant.0, scene, send.id = send, server, "an SMS code was used before");
+        }
+        Ok(counts)
     }
 }
 
@@ -124,6 +130,7 @@ async fn check_repeatable(
         TryStep::Locked(_) => "locked",
     };
     app.metrics.tried(typed.scene, outcome);
+    log(typed, &step);
     match step {
         TryStep::Right(send) => Ok(Used {
             tenant: typed.tenant,
@@ -132,12 +139,34 @@ async fn check_repeatable(
             attempt,
             repeatable: typed.request_id.is_some(),
         }),
-        TryStep::Wrong(left) => {
-            tracing::info!(tenant.id = typed.tenant.0, scene = typed.scene, to = ?typed.to, left, "a wrong SMS code");
-            Err(ApiError::sms_code_wrong(left))
-        }
+        TryStep::Wrong(left) => Err(ApiError::sms_code_wrong(left)),
         TryStep::None => Err(ErrorCode::SmsCodeExpired.into()),
         TryStep::Locked(wait) => Err(ApiError::retry_after(ErrorCode::SmsCodeLocked, wait)),
+    }
+}
+
+/// Every outcome with scene, number's end and server, as a send's line has them: where a right code is not taken, whoever
+/// looks for the cause lays the two beside each other. Never what was typed.
+fn log(typed: &Typed<'_>, step: &TryStep) {
+    let (tenant, scene, to, server) = (typed.tenant.0, typed.scene, typed.to, this_server());
+    match step {
+        TryStep::Right(send) => {
+            tracing::info!(tenant.id = tenant, scene, ?to, send.id = send, server, "a right SMS code");
+        }
+        TryStep::Wrong(left) => tracing::info!(tenant.id = tenant, scene, ?to, left, server, "a wrong SMS code"),
+        TryStep::None => {
+            tracing::info!(
+                tenant.id = tenant,
+                scene,
+                ?to,
+                server,
+                "no SMS code is alive: none was sent, it ran out or was used"
+            );
+        }
+        TryStep::Locked(wait) => {
+            let seconds = wait.as_secs();
+            tracing::info!(tenant.id = tenant, scene, ?to, seconds, server, "an SMS code was not looked at: locked");
+        }
     }
 }
 

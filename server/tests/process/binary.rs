@@ -61,8 +61,17 @@ pub(crate) struct Serving {
 
 impl Serving {
     /// Starts it and waits until it answers.
-    pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    pub(crate) fn start(command: Command) -> Self {
+        Self::start_with(command, Stdio::null())
+    }
+
+    /// The same with its log in a file.
+    pub(crate) fn start_logging(command: Command, log: std::fs::File) -> Self {
+        Self::start_with(command, log.into())
+    }
+
+    fn start_with(mut command: Command, log: Stdio) -> Self {
+        let mut child = command.stderr(log).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();

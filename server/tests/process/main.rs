@@ -5,4 +5,5 @@ mod backup;
 mod binary;
 mod commands;
 mod doctor;
+mod sms;
 mod web_hooks;

@@ -1,6 +1,6 @@
 //! SMS codes in memory: one entry a number, so that every change of it is one step.
 
-use super::super::sms::{NewSend, NumberState, SceneRule, SendStep, SmsCodes, SmsKey, Try, TryStep, Undo};
+use super::super::sms::{NewSend, NumberState, SceneRule, SceneState, SendStep, SmsCodes, SmsKey, Try, TryStep, Undo};
 use super::{AttemptId, CodesResult, MemoryCodes, Mortal, change};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, VecDeque};
@@ -88,6 +88,18 @@ impl SmsCodes for MemoryCodes {
         self.number(key, |scene, sends, now| NumberState {
             locked: scene.locked(now, rule),
             sends: u32::try_from(sends.len()).unwrap_or(u32::MAX),
+        })
+    }
+
+    async fn sms_state(&self, key: &SmsKey, day: &str, rule: SceneRule) -> CodesResult<SceneState> {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        self.number(key, |scene, _, now| SceneState {
+            code: scene.code.as_ref().map(|code| code.dies_at - now),
+            cool_down: scene.cool_down.as_ref().map(|cool_down| cool_down.dies_at - now),
+            wrong: count(scene.wrong.len()),
+            locked: scene.locked(now, rule),
+            hour: count(scene.hour.len()),
+            day: scene.days.get(day).map_or(0, |day| day.value),
         })
     }
 

@@ -1,6 +1,6 @@
 //! SMS codes on Redis: one script a step, all keys of a number in one slot.
 
-use super::super::sms::{NewSend, NumberState, SceneRule, SendStep, SmsCodes, SmsKey, Try, TryStep, Undo};
+use super::super::sms::{NewSend, NumberState, SceneRule, SceneState, SendStep, SmsCodes, SmsKey, Try, TryStep, Undo};
 use super::{CodesResult, RedisCodes, from_millis, millis};
 use crate::codes::CodesAway;
 use crate::signature::hex;
@@ -14,6 +14,16 @@ local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 return {redis.call('SCARD', KEYS[1]), redis.call('PTTL', KEYS[1]),
   redis.call('ZCOUNT', KEYS[2], '(' .. string.format('%d', now - 3600000), '+inf')}";
+
+/// How long code, send's id and cool-down live, sends of the hour and the day, count of wrong tries and how long it lasts.
+/// No value of a code leaves the store.
+const STATE: &str = "
+local code, send, cd, hour, day, fail = unpack(KEYS)
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+return {redis.call('PTTL', code), redis.call('EXISTS', send), redis.call('PTTL', cd),
+  redis.call('ZCOUNT', hour, '(' .. string.format('%d', now - 3600000), '+inf'),
+  tonumber(redis.call('GET', day) or '0'), redis.call('SCARD', fail), redis.call('PTTL', fail)}";
 
 /// Every limit of a number, then every count, cool-down and code. The send's id is written first of all, so that the same
 /// send is known again: whatever stands beside it, it was counted.
@@ -86,6 +96,22 @@ impl SmsCodes for RedisCodes {
     async fn sms_look(&self, key: &SmsKey, rule: SceneRule) -> CodesResult<NumberState> {
         let (wrong, left, sends): (u32, i64, u32) = self.script(LOOK, &[&key.fail(), &key.number()], &[]).await?;
         Ok(NumberState { locked: (wrong >= rule.max_fail).then(|| lock_left(left, rule)), sends })
+    }
+
+    async fn sms_state(&self, key: &SmsKey, day: &str, rule: SceneRule) -> CodesResult<SceneState> {
+        let keys = [key.code(), key.send(), key.cool_down(), key.hour(), key.day(day), key.fail()];
+        let (code, known, cool_down, hour, day, wrong, left): (i64, u8, i64, u32, u32, u32, i64) =
+            self.script(STATE, &keys.each_ref().map(String::as_str), &[]).await?;
+        let alive = |left: i64| (left > 0).then(|| from_millis(left));
+        Ok(SceneState {
+            // A code without its send is none.
+            code: alive(code).filter(|_| known == 1),
+            cool_down: alive(cool_down),
+            wrong,
+            locked: (wrong >= rule.max_fail).then(|| lock_left(left, rule)),
+            hour,
+            day,
+        })
     }
 
     async fn sms_send(&self, key: &SmsKey, send: &NewSend<'_>) -> CodesResult<SendStep> {

@@ -8,8 +8,11 @@ use crate::codes::{CodeStore, CodesAway, EVICTS, RedisAddress, RedisCodes};
 use crate::config::Config;
 use crate::db::{self, Schema};
 use crate::lock_of;
+use crate::secret_key::Keys;
+use crate::sms;
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{AnyConnection, Connection};
+use std::collections::BTreeMap;
 use std::fs::{OpenOptions, TryLockError};
 use std::path::Path;
 use std::time::Duration;
@@ -35,7 +38,7 @@ pub(super) async fn database(
     serving: bool,
 ) -> Option<Vec<TenantId>> {
     match config.database.url.sqlite_file() {
-        Some(file) => sqlite(found, config, &file, serving).await,
+        Some(file) => sqlite(found, config, &file, clock, serving).await,
         None => mysql(found, config, clock).await,
     }
 }
@@ -50,7 +53,13 @@ fn first_tenants(found: &mut Findings, config: &Config, text: &str) -> Option<Ve
     None
 }
 
-async fn sqlite(found: &mut Findings, config: &Config, file: &Path, serving: bool) -> Option<Vec<TenantId>> {
+async fn sqlite(
+    found: &mut Findings,
+    config: &Config,
+    file: &Path,
+    clock: &dyn Clock,
+    serving: bool,
+) -> Option<Vec<TenantId>> {
     network(found, file);
     let name = file.display();
     let Ok(metadata) = file.metadata() else {
@@ -108,7 +117,7 @@ async fn sqlite(found: &mut Findings, config: &Config, file: &Path, serving: boo
             return None;
         }
     }
-    let migrated = migrations(found, &mut connection, config).await;
+    let migrated = migrations(found, &mut connection, config, clock).await;
     let _ = connection.close().await;
     if migrated.ours {
         private(found, file, "holds phone numbers", 0o077, Level::Warning, "chmod 600");
@@ -251,7 +260,7 @@ async fn mysql(found: &mut Findings, config: &Config, clock: &dyn Clock) -> Opti
             return None;
         }
     }
-    let migrated = migrations(found, &mut connection, config).await;
+    let migrated = migrations(found, &mut connection, config, clock).await;
     let _ = connection.close().await;
     migrated.tenants
 }
@@ -309,8 +318,14 @@ struct Migrated {
 }
 
 /// Whose it is, how far it is migrated, and whether it can be written.
-async fn migrations(found: &mut Findings, connection: &mut AnyConnection, config: &Config) -> Migrated {
+async fn migrations(
+    found: &mut Findings,
+    connection: &mut AnyConnection,
+    config: &Config,
+    clock: &dyn Clock,
+) -> Migrated {
     let schema = db::schema(connection, config.database.url.is_mysql()).await;
+    let whole = matches!(schema, Ok(Schema::Ours { pending: 0 }));
     let ours = matches!(schema, Ok(Schema::Ours { .. } | Schema::Newer { .. } | Schema::HalfMigrated { .. }));
     let unusable = Migrated { ours, tenants: None };
     match schema {
@@ -362,7 +377,47 @@ async fn migrations(found: &mut Findings, connection: &mut AnyConnection, config
              replica or read-only",
         ),
     }
-    Migrated { ours, tenants: accounts::store::tenants_by(connection).await.ok() }
+    let tenants = accounts::store::tenants_by(&mut *connection).await.ok();
+    if let (Some(tenants), true) = (&tenants, whole) {
+        same_codes(found, connection, config, tenants, clock.now_ms()).await;
+    }
+    Migrated { ours, tenants }
+}
+
+/// Sends of this time (ms) show how the servers keep their codes.
+const LATELY: i64 = 3_600_000;
+
+/// Whether the servers that send SMS codes keep them where a server with these settings looks for them: of two with other
+/// prefixes or secret keys, one does not know the codes of the other.
+async fn same_codes(
+    found: &mut Findings,
+    connection: &mut AnyConnection,
+    config: &Config,
+    tenants: &[TenantId],
+    now: i64,
+) {
+    let Some(keys) = Keys::existing(config) else { return };
+    let Ok(spaces) = sms::store::code_spaces(connection, tenants, now - LATELY).await else { return };
+    // A server that was started again with other settings is another process on the same machine.
+    let machine = |server: &str| server.rsplit_once('/').map_or(server, |(machine, _)| machine).to_owned();
+    let last: BTreeMap<String, String> = spaces.into_iter().map(|(server, space)| (machine(&server), space)).collect();
+    let ours = keys.code_space(&config.code_store.prefix);
+    let (same, other): (Vec<_>, Vec<_>) = last.into_iter().partition(|(_, space)| *space == ours);
+    for (machine, _) in other {
+        found.warning(
+            CODES,
+            format!(
+                "the server on {machine} has sent SMS codes within the hour and keeps them under another \
+                 `code_store.prefix` or secret key than these settings: what it sends is no code here"
+            ),
+            "make both the same on every server, and start again those that differ",
+        );
+    }
+    if !same.is_empty() {
+        let machines = same.into_iter().map(|(machine, _)| machine).collect::<Vec<_>>().join(", ");
+        found
+            .ok(CODES, format!("prefix and secret key are those of the servers that have sent SMS codes ({machines})"));
+    }
 }
 
 /// The code store: there, of a fit version, one that forgets when it should and not before.

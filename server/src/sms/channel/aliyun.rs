@@ -55,7 +55,7 @@ impl Aliyun {
         random: Arc<dyn RandomSource>,
     ) -> anyhow::Result<Self> {
         let url = call::address(config, Some(if config.voice { VOICE } else { SMS }))?;
-        let client = call::client(&url, timing)?;
+        let client = call::client(&url, timing, None)?;
         Ok(Self {
             host: call::host(&url),
             url,

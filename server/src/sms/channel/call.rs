@@ -1,9 +1,11 @@
 //! Calls over HTTP to gateways and providers, and what their ends mean.
 
 use super::{Answer, Timing};
+use crate::ca;
 use crate::config::ChannelConfig;
 use anyhow::Context;
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode, Url};
+use std::path::Path;
 
 /// More of an answer is not read (bytes).
 const LONGEST: usize = 64 * 1024;
@@ -22,7 +24,9 @@ pub(super) fn address(config: &ChannelConfig, usual: Option<&str>) -> anyhow::Re
 }
 
 /// A client that sends once and follows nothing.
-pub(super) fn client(url: &Url, timing: Timing) -> anyhow::Result<Client> {
+///
+/// `ca` is a PEM file of the CA that is trusted instead of the public ones.
+pub(super) fn client(url: &Url, timing: Timing, ca: Option<&Path>) -> anyhow::Result<Client> {
     // Commands other than `serve` open the channels, too; whoever has chosen a provider before keeps theirs.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = Client::builder()
@@ -37,8 +41,17 @@ pub(super) fn client(url: &Url, timing: Timing) -> anyhow::Result<Client> {
     if url.scheme() == "http" {
         // A machine without root certificates must be able to reach it.
         client = client.tls_certs_only([]);
+    } else if let Some(file) = ca {
+        client = client.tls_certs_only(Certificate::from_pem_bundle(&read_ca(file)?).context(NO_CA)?);
     }
     client.build().context("url`: TLS cannot be used; does this machine have root certificates?")
+}
+
+const NO_CA: &str = "ca` holds a certificate that cannot be used";
+
+/// The PEM text of a channel's own CA.
+pub(super) fn read_ca(file: &Path) -> anyhow::Result<Vec<u8>> {
+    ca::read(file).map_err(|reason| anyhow::anyhow!("ca`: {reason}"))
 }
 
 /// Sends a request; where there is no answer, what that means.

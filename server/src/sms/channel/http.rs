@@ -44,7 +44,7 @@ struct Taken {
 impl Gateway {
     pub(super) fn new(config: &ChannelConfig, timing: Timing, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let url = call::address(config, None)?;
-        let client = call::client(&url, timing)?;
+        let client = call::client(&url, timing, config.ca.as_deref())?;
         Ok(Self { url, secret: config.secret.clone(), client, clock })
     }
 }

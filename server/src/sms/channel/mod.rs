@@ -15,8 +15,8 @@ use crate::clock::{Clock, RandomSource};
 use crate::codes::CodeStore;
 use crate::config::{ChannelConfig, ChannelKind, Param, SmsConfig};
 use crate::db::Db;
-use crate::ops::alerts;
 use crate::ops::metrics::Metrics;
+use crate::ops::{alerts, this_server};
 use async_trait::async_trait;
 use breaker::Breaker;
 use pace::{Pace, Turn};
@@ -370,16 +370,19 @@ impl Channels {
     }
 
     /// Every channel's name, in order.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the command line"))]
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.channels.iter().map(|channel| channel.config.name.as_str())
+    }
+
+    /// A channel's settings.
+    pub(crate) fn config(&self, channel: &str) -> Option<&ChannelConfig> {
+        self.named(channel).ok().map(|channel| &channel.config)
     }
 
     /// Sends a message by one channel and no other, to try it.
     ///
     /// # Errors
     /// Where there is no such channel, or it is not for this kind of message.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the command line"))]
     pub(crate) async fn send_by(&self, channel: &str, message: &Message) -> anyhow::Result<Report> {
         let channel = self.named(channel)?;
         anyhow::ensure!(channel.suits(&message.to, message.via), "this channel is for another kind of message");
@@ -451,6 +454,7 @@ impl Channels {
                 send.id = send,
                 scene,
                 ?to,
+                server = this_server(),
                 channel,
                 provider_id,
                 "an SMS code was sent"
@@ -461,6 +465,7 @@ impl Channels {
                 send.id = send,
                 scene,
                 ?to,
+                server = this_server(),
                 channel,
                 provider_id,
                 ?outcome,

@@ -1,5 +1,6 @@
 //! The channel `smtp`: codes to mailboxes, by a mail server.
 
+use super::call::read_ca;
 use super::{Answer, Carrier, Recipient, Request, Timing};
 use crate::clock::Clock;
 use crate::config::ChannelConfig;
@@ -10,7 +11,7 @@ use lettre::Address;
 use lettre::message::{Mailbox, Message as Mail, header::ContentType};
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters};
 use lettre::transport::smtp::commands::{Data, Mail as From, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use reqwest::Url;
@@ -52,14 +53,24 @@ impl Smtp {
         }
         let _ = rustls::crypto::ring::default_provider().install_default();
         let parameters = || {
-            TlsParameters::new(host.clone())
-                .ok()
-                .context("url`: TLS cannot be used; does this machine have root certificates?")
+            let mut tls = TlsParameters::builder(host.clone());
+            if let Some(file) = &config.ca {
+                let own = Certificate::from_pem(&read_ca(file)?).ok();
+                let own = own.context("ca` holds a certificate that cannot be used")?;
+                tls = tls.certificate_store(CertificateStore::None).add_root_certificate(own);
+            }
+            tls.build().ok().context("url`: TLS cannot be used; does this machine have root certificates?")
         };
         let loopback = matches!(host.as_str(), "localhost" | "127.0.0.1" | "[::1]");
         let (tls, port) = match url.scheme() {
             "smtps" => (Tls::Whole(parameters()?), 465),
-            "smtp" if loopback => (Tls::Loopback, 25),
+            "smtp" if loopback => {
+                anyhow::ensure!(
+                    config.ca.is_none(),
+                    "ca` is for TLS, which a mail server on this machine goes without"
+                );
+                (Tls::Loopback, 25)
+            }
             "smtp" => (Tls::Start(parameters()?), 587),
             _ => anyhow::bail!("url` must begin with smtps:// or smtp://"),
         };

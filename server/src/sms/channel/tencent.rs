@@ -85,7 +85,7 @@ struct SendStatus {
 impl Tencent {
     pub(super) fn new(config: &ChannelConfig, timing: Timing, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let url = call::address(config, Some(ENDPOINT))?;
-        let client = call::client(&url, timing)?;
+        let client = call::client(&url, timing, None)?;
         Ok(Self {
             host: call::host(&url),
             url,

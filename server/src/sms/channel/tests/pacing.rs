@@ -5,7 +5,7 @@ use super::stub::{Kind, Stub};
 use crate::clock::SystemClock;
 use crate::codes::{CodeStore, MemoryCodes, RedisAddress, RedisCodes};
 use crate::sms::channel::Outcome;
-use api_tests::stores::start_redis;
+use api_tests::stores::{redis_cli, start_cluster, start_redis};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +43,19 @@ async fn two_servers_share_a_channels_places_on_redis() {
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let left: i64 = redis::cmd("PTTL").arg("sms:pace:cloud").query_async(&mut connection).await.unwrap();
     assert!((1..=1_800_000).contains(&left), "{left}");
+}
+
+#[tokio::test]
+async fn two_servers_share_a_channels_places_on_a_cluster() {
+    let nodes = start_cluster(&[]);
+    // Each begins at another node: where the row lies is for the cluster to say.
+    let server = |n: usize| -> Arc<dyn CodeStore> {
+        let address = RedisAddress::parse(&format!("redis+cluster://127.0.0.1:{}", nodes[n].port)).unwrap();
+        Arc::new(RedisCodes::new(&address, None, Duration::from_secs(10), "").unwrap())
+    };
+    three_places_in_all([server(0), server(1)]).await;
+    let rows = nodes.iter().map(|node| redis_cli(node.port, &["exists", "sms:pace:cloud"]).trim().to_owned());
+    assert_eq!(rows.filter(|row| row == "1").count(), 1, "the row lies on one node");
 }
 
 #[tokio::test]
