@@ -16,7 +16,7 @@ use crate::db::transact;
 use crate::http::error::{Answer, ApiError};
 use crate::http::extract::{self, Body, ClientAddress};
 use crate::http::session::{NamedTenant, WebClient};
-use crate::ops::alerts;
+use crate::ops::{alerts, this_server};
 use crate::redemption::counted_as;
 use crate::settings::Rules;
 use crate::text::Text;
@@ -178,6 +178,9 @@ impl Sending {
     /// 5. the channel: 4008 where none took it, 4003 where the provider has had enough of the number.
     pub(super) async fn run(self) -> Result<SmsSent, ApiError> {
         let code = self.pass_gates().await.inspect_err(|error| {
+            // No row tells of it: who looks for what became of a number's codes finds it in the log.
+            let (tenant, scene, to, code) = (self.tenant.0, &self.scene, &self.to, error.code().code());
+            tracing::info!(tenant.id = tenant, scene, ?to, code, server = this_server(), "an SMS code was not sent");
             self.app.metrics.refused(&self.scene, error);
             if error.code() == ErrorCode::SmsNeedCaptcha {
                 self.app.metrics.captcha(&self.scene, "demanded");

@@ -495,8 +495,12 @@ async fn in_a_demo_a_code_is_read_from_the_log_where_it_was_asked_for_and_not_ot
     assert_eq!(send(&serving, "login").await["code"], 0);
     let line = line_of(&log);
     assert!(!line.contains("code="), "{line}");
+    // What the gates refuse leaves no row: the log alone tells of it, by the last four digits.
+    assert_eq!(send(&serving, "login").await["code"], 4002);
     serving.terminate();
     let log = std::fs::read_to_string(&log).unwrap();
+    let refused = log.lines().find(|line| line.contains("an SMS code was not sent")).unwrap();
+    has(refused, &["scene=\"login\"", &format!("to=***{}", &MOBILE[MOBILE.len() - 4..]), "code=4002"]);
     let six = |word: &str| word.len() == 6 && word.bytes().all(|b| b.is_ascii_digit());
     // Fractions of seconds are six digits, too.
     let words = log.lines().filter_map(|line| line.split_once("Z ")).map(|(_, rest)| rest);
