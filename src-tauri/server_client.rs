@@ -5,8 +5,12 @@ use reqwest::header::{ACCEPT_LANGUAGE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
-use wire::api::{ConsumeRequest, Consumed, Info, SignInLinkRequest, SignedIn, TaskOrder, TaskView};
-use wire::{Envelope, ErrorCode, Secret, TaskNo};
+use wire::accounts::{CaptchaChallenge, CaptchaRequest, SendSmsRequest, SmsLoginRequest, SmsSent};
+use wire::api::{ConsumeRequest, Consumed, Info, Me, SignInLinkRequest, SignedIn, TaskOrder, TaskView};
+use wire::{Envelope, ErrorCode, Mobile, RequestId, Secret, SmsCode, TaskNo};
+
+/// What the SMS codes are for that a kiosk asks for.
+const SCENE: &str = "login";
 
 /// Longer answers are none of ours.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
@@ -20,11 +24,18 @@ pub(crate) struct Limits {
     pub one_try: Duration,
     /// For anything else.
     pub request: Duration,
+    /// For the sending of a code: the server waits for one channel, and then for another.
+    pub send: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(1), one_try: Duration::from_secs(2), request: Duration::from_secs(5) }
+        Self {
+            connect: Duration::from_secs(1),
+            one_try: Duration::from_secs(2),
+            request: Duration::from_secs(5),
+            send: Duration::from_secs(15),
+        }
     }
 }
 
@@ -99,6 +110,12 @@ impl ServerClient {
         self.base.authority().to_owned()
     }
 
+    /// The server's whole address, by which its session is told from those of others: the same host may have another
+    /// server at another port or path, and without TLS it is not the same.
+    pub(crate) fn address(&self) -> String {
+        format!("{}{}", self.base.origin().ascii_serialization(), self.base.path().trim_end_matches('/'))
+    }
+
     /// One try of a redemption.
     pub(crate) async fn consume(&self, caller: &Caller, request: &ConsumeRequest) -> Result<Consumed, Failure> {
         let path = ["app-api", "team", "guide-task", "booking", "consume"];
@@ -120,6 +137,46 @@ impl ServerClient {
     pub(crate) async fn sign_in_by_link(&self, caller: &Caller, token: Secret) -> Result<SignedIn, Failure> {
         let body = SignInLinkRequest { token };
         self.call(self.request(Method::POST, &["api", "auth", "sign-in-link"], caller).json(&body)).await
+    }
+
+    /// Has a code for signing in sent to a number.
+    pub(crate) async fn send_sms(
+        &self,
+        caller: &Caller,
+        mobile: &Mobile,
+        captcha_token: Option<Secret>,
+    ) -> Result<SmsSent, Failure> {
+        let mobile = Some(Secret::new(mobile.expose()));
+        let body = SendSmsRequest { mobile, scene: SCENE.to_owned(), captcha_token, via: None };
+        let request = self.request(Method::POST, &["api", "sms", "send"], caller).timeout(self.limits.send);
+        self.call(request.json(&body)).await
+    }
+
+    /// A captcha for the sending of a code to a number.
+    pub(crate) async fn captcha(&self, caller: &Caller, mobile: &Mobile) -> Result<CaptchaChallenge, Failure> {
+        let body = CaptchaRequest { mobile: Some(Secret::new(mobile.expose())), scene: SCENE.to_owned() };
+        self.call(self.request(Method::POST, &["api", "captcha"], caller).json(&body)).await
+    }
+
+    /// A session for a code that was sent to a number; the same `request_id` again takes up an answer that was lost.
+    pub(crate) async fn sms_login(
+        &self,
+        caller: &Caller,
+        mobile: &Mobile,
+        code: &SmsCode,
+        request_id: &RequestId,
+    ) -> Result<SignedIn, Failure> {
+        let body = SmsLoginRequest {
+            mobile: Secret::new(mobile.expose()),
+            code: Secret::new(code.expose()),
+            request_id: Some(request_id.as_str().to_owned()),
+        };
+        self.call(self.request(Method::POST, &["api", "auth", "sms-login"], caller).json(&body)).await
+    }
+
+    /// Who the caller is.
+    pub(crate) async fn me(&self, caller: &Caller) -> Result<Me, Failure> {
+        self.call(self.request(Method::GET, &["api", "auth", "me"], caller).timeout(self.limits.one_try)).await
     }
 
     /// Ends the caller's session.
@@ -257,6 +314,20 @@ mod tests {
         ] {
             let client = ServerClient::new(address, Limits::default()).unwrap();
             assert_eq!(client.url(&["api", "a/../b"]).as_str(), url);
+        }
+    }
+
+    #[test]
+    fn a_server_is_told_from_others_by_its_whole_address() {
+        testing::tls();
+        for (address, as_kept) in [
+            ("https://desk.example", "https://desk.example"),
+            ("https://DESK.example:443/", "https://desk.example"),
+            ("http://desk.example", "http://desk.example"),
+            ("http://desk.example:8080/east/", "http://desk.example:8080/east"),
+            ("http://user:secret@desk.example", "http://desk.example"),
+        ] {
+            assert_eq!(ServerClient::new(address, Limits::default()).unwrap().address(), as_kept);
         }
     }
 
