@@ -309,7 +309,6 @@ pub(crate) enum CommandError {
         /// Its words, in the language of the screen.
         message: String,
         /// What comes with this number: seconds to wait, tries that are left.
-        #[schema(value_type = Option<Object>)]
         data: serde_json::Value,
     },
     /// A fault of this app; its log has more.

@@ -82,7 +82,7 @@ impl Kiosk {
         backing: Backing,
         now: fn() -> i64,
     ) -> anyhow::Result<Self> {
-        let client = ServerClient::new(address, Limits::default())?;
+        let client = ServerClient::new(address, Limits::default())?.for_tenant(settings.tenant());
         let (bundled, keyring) = match backing {
             Backing::Demo(server) => (Some(server), None),
             Backing::Server(places) => (None, Some(Keyring::new(places, client.address()))),

@@ -73,6 +73,8 @@ pub(crate) struct Caller {
 pub(crate) struct ServerClient {
     http: reqwest::Client,
     base: Url,
+    /// Whom a request without a session is for, where the server has several tenants.
+    tenant: Option<u64>,
     limits: Limits,
 }
 
@@ -102,7 +104,13 @@ impl ServerClient {
         if is_loopback(&base) {
             http = http.no_proxy();
         }
-        Ok(Self { http: http.build()?, base, limits })
+        Ok(Self { http: http.build()?, base, tenant: None, limits })
+    }
+
+    /// The same for one tenant of that server.
+    #[must_use]
+    pub(crate) fn for_tenant(self, tenant: Option<u64>) -> Self {
+        Self { tenant, ..self }
     }
 
     /// The server's host and port, as a person would say it.
@@ -113,7 +121,8 @@ impl ServerClient {
     /// The server's whole address, by which its session is told from those of others: the same host may have another
     /// server at another port or path, and without TLS it is not the same.
     pub(crate) fn address(&self) -> String {
-        format!("{}{}", self.base.origin().ascii_serialization(), self.base.path().trim_end_matches('/'))
+        let tenant = self.tenant.map(|tenant| format!("?tenant={tenant}")).unwrap_or_default();
+        format!("{}{}{tenant}", self.base.origin().ascii_serialization(), self.base.path().trim_end_matches('/'))
     }
 
     /// One try of a redemption.
@@ -230,7 +239,10 @@ impl ServerClient {
             self.http.request(method, self.url(path)).header(ACCEPT_LANGUAGE, HeaderValue::from_static(language));
         match &caller.token {
             Some(token) => request.bearer_auth(token.expose()),
-            None => request,
+            None => match self.tenant {
+                Some(tenant) => request.header("tenant-id", tenant),
+                None => request,
+            },
         }
     }
 
@@ -329,6 +341,15 @@ mod tests {
         ] {
             assert_eq!(ServerClient::new(address, Limits::default()).unwrap().address(), as_kept);
         }
+        let client = ServerClient::new("https://desk.example", Limits::default()).unwrap().for_tenant(Some(2));
+        assert_eq!(client.address(), "https://desk.example?tenant=2");
+        let header = |token| {
+            let caller = Caller { token, locale: Locale::ZhCn };
+            let request = client.request(Method::GET, &["api", "info"], &caller).build().unwrap();
+            request.headers().get("tenant-id").map(|id| id.to_str().unwrap().to_owned())
+        };
+        assert_eq!(header(None).as_deref(), Some("2"));
+        assert_eq!(header(Some(Secret::new("T"))), None, "a session has its tenant");
     }
 
     #[test]

@@ -56,7 +56,7 @@ export interface components {
             /** @description Its words, in the language of the screen. */
             message: string;
             /** @description What comes with this number: seconds to wait, tries that are left. */
-            data?: Record<string, never> | null;
+            data: unknown;
             /** @enum {string} */
             kind: "refused";
         } | {
