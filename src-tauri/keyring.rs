@@ -269,6 +269,7 @@ impl Keeper {
                 Some(session) => Some(keyring.keep(session).await),
                 None => {
                     keyring.forget().await;
+                    tracing::info!("no session is kept any more");
                     None
                 }
             };

@@ -242,7 +242,7 @@ export const kiosk: Kiosk = {
     byMobile: "Sign in with your number",
   },
   kept: {
-    title: "Sign-in",
+    title: "Sign-in:",
     keyring: "Stays after a restart",
     until_reboot: "Stays until this computer is restarted",
     memory: "Ends when the program is closed",

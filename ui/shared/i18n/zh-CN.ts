@@ -219,7 +219,7 @@ export const kiosk = {
     byMobile: "用手机号登录",
   },
   kept: {
-    title: "登录保留",
+    title: "登录：",
     keyring: "重新启动后不用再登录",
     until_reboot: "电脑重启后需要再次登录",
     memory: "程序关闭后需要再次登录",
