@@ -3,7 +3,7 @@
 
 use crate::ALONE;
 use crate::secret_service::{bus, keyring, without_kernel_keyring};
-use crate::stage::{Kiosk, Stage, app, wait};
+use crate::stage::{Camera, Kiosk, Stage, app, wait};
 use api_tests::{Gateway, Stores, Venue};
 use fantoccini::Locator;
 use sha2::{Digest, Sha256};
@@ -115,10 +115,11 @@ async fn a_restart_finds_the_guide_in_the_keyring_until_they_sign_out() -> anyho
         Venue::open_with_gateway(Stores::SqliteMemory, |config| config.limits.sms.captcha_number = 0).await;
     let server = venue.base();
     let mut stage = Stage::open("sign-in-keyring")?;
+    let camera = Camera::new(&stage)?;
     let bus = bus(&mut stage).await?;
     keyring(&mut stage, &bus, false).await?;
 
-    let kiosk = stage.kiosk_at(&server, Some(&bus), None).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), Some(&bus), None).await?;
     let code = sign_in(&stage, &kiosk, &gateway).await?;
     assert_eq!(kept(&kiosk).await?, "keyring");
     stage.keep(&kiosk.client, "4-ready").await?;
@@ -126,14 +127,14 @@ async fn a_restart_finds_the_guide_in_the_keyring_until_they_sign_out() -> anyho
     nothing_is_told(&stage, &kiosk, &venue, &code).await?;
 
     stage.kill_last();
-    let kiosk = stage.kiosk_at(&server, Some(&bus), None).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), Some(&bus), None).await?;
     assert_eq!(first_screen(&kiosk).await?, "ready");
     assert_eq!(kiosk.text("guide").await?, GUIDE);
     stage.keep(&kiosk.client, "5-after-a-restart").await?;
     sign_out(&stage, &kiosk).await?;
 
     stage.kill_last();
-    let kiosk = stage.kiosk_at(&server, Some(&bus), None).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), Some(&bus), None).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
     Ok(())
 }
@@ -144,7 +145,8 @@ async fn without_a_secret_service_the_kernel_keeps_the_session_until_the_next_re
     let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteMemory, |_| {}).await;
     let server = venue.base();
     let mut stage = Stage::open("sign-in-kernel")?;
-    let kiosk = stage.kiosk_at(&server, None, None).await?;
+    let camera = Camera::new(&stage)?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, None).await?;
     let code = sign_in(&stage, &kiosk, &gateway).await?;
     if kept(&kiosk).await? == "memory" {
         eprintln!("NOT CHECKED: this machine does not let programs use the kernel's keyring");
@@ -156,13 +158,13 @@ async fn without_a_secret_service_the_kernel_keeps_the_session_until_the_next_re
     nothing_is_told(&stage, &kiosk, &venue, &code).await?;
 
     stage.kill_last();
-    let kiosk = stage.kiosk_at(&server, None, None).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, None).await?;
     assert_eq!(first_screen(&kiosk).await?, "ready");
     assert_eq!(kept(&kiosk).await?, "until_reboot");
     sign_out(&stage, &kiosk).await?;
 
     stage.kill_last();
-    let kiosk = stage.kiosk_at(&server, None, None).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, None).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
     Ok(())
 }
@@ -173,6 +175,7 @@ async fn kept_nowhere(name: &str, locked: bool, cause: &str) -> anyhow::Result<(
     let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteMemory, |_| {}).await;
     let server = venue.base();
     let mut stage = Stage::open(name)?;
+    let camera = Camera::new(&stage)?;
     let bus = if locked { Some(bus(&mut stage).await?) } else { None };
     if let Some(bus) = &bus {
         // Once with a password, which makes the keyring; then nobody gives it.
@@ -181,7 +184,7 @@ async fn kept_nowhere(name: &str, locked: bool, cause: &str) -> anyhow::Result<(
         keyring(&mut stage, bus, true).await?;
     }
     let program = without_kernel_keyring(&stage, &app()?)?;
-    let kiosk = stage.kiosk_at(&server, bus.as_deref(), Some(&program)).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), bus.as_deref(), Some(&program)).await?;
     let code = sign_in(&stage, &kiosk, &gateway).await?;
     assert_eq!(kept(&kiosk).await?, "memory");
     assert!(kiosk.text("kept-notice").await?.contains("没有地方保存登录"));
@@ -193,7 +196,7 @@ async fn kept_nowhere(name: &str, locked: bool, cause: &str) -> anyhow::Result<(
     assert!(kiosk.client.find(Locator::Css("[data-testid=kept-notice]")).await.is_err());
 
     stage.kill_last();
-    let kiosk = stage.kiosk_at(&server, bus.as_deref(), Some(&program)).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), bus.as_deref(), Some(&program)).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
     Ok(())
 }

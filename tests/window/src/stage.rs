@@ -72,6 +72,7 @@ impl Stage {
     pub(crate) async fn kiosk_at(
         &mut self,
         server: &str,
+        pictures: &Path,
         bus: Option<&str>,
         program: Option<&Path>,
     ) -> anyhow::Result<Kiosk> {
@@ -87,7 +88,7 @@ impl Stage {
         }
         let port =
             self.driver(driver, "kiosk", |port| vec![format!("--port={port}"), "--host=127.0.0.1".into()]).await?;
-        let arguments = ["--server", server, "--windowed", "--data", text(&data)?];
+        let arguments = ["--server", server, "--windowed", "--data", text(&data)?, "--pictures", text(pictures)?];
         let client = connect(
             port,
             json!({"browserName": "wry", "webkitgtk:browserOptions": {"binary": text(&app)?, "args": arguments}}),
@@ -352,7 +353,9 @@ impl Kiosk {
     /// The text of what has this test id, once it is there.
     pub(crate) async fn text(&self, testid: &str) -> anyhow::Result<String> {
         let css = format!("[data-testid='{testid}']");
-        Ok(self.client.wait().for_element(Locator::Css(&css)).await?.text().await?)
+        let element = self.client.wait().for_element(Locator::Css(&css)).await?;
+        // As it stands in the page: what is not drawn yet has no text for WebDriver.
+        Ok(element.prop("textContent").await?.unwrap_or_default().trim().to_owned())
     }
 
     /// The one-time link that was printed for this order.
