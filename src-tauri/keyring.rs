@@ -246,6 +246,8 @@ impl Keeper {
     /// Follows the session for ever, whoever ends or begins it.
     pub(crate) async fn follow(self: Arc<Self>) {
         let mut changes = self.session.changes();
+        // Somebody may have been quicker than this.
+        self.settle().await;
         while changes.changed().await.is_ok() {
             self.settle().await;
         }

@@ -226,7 +226,8 @@ impl Stage {
     }
 
     fn log(&self, name: &str) -> anyhow::Result<File> {
-        Ok(File::create(self.results.join(format!("{name}.log")))?)
+        // A program that is started again goes on where it was.
+        Ok(File::options().create(true).append(true).open(self.results.join(format!("{name}.log")))?)
     }
 }
 
