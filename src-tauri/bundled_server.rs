@@ -118,7 +118,7 @@ mod tests {
         let folder = server._data.as_ref().unwrap().path().to_owned();
         let address = format!("http://{}", server.address());
         let guide = server.guide_link().unwrap().clone();
-        let kiosk = Kiosk::start(&address, SettingsStore::open(None), Backing::Demo(server), || 0).unwrap();
+        let kiosk = Kiosk::start(&address, SettingsStore::open(None), Backing::Demo(Box::new(server)), || 0).unwrap();
         kiosk.sign_in(guide.expose()).await.unwrap();
         let caller = kiosk.caller().unwrap();
         let tasks = kiosk.client.tasks(&caller).await.unwrap();

@@ -51,7 +51,7 @@ pub(crate) struct Kiosk {
 #[derive(Debug)]
 pub(crate) enum Backing {
     /// A server inside this app, with made-up bookings and sessions that are gone with it.
-    Demo(BundledServer),
+    Demo(Box<BundledServer>),
     /// A server somewhere, and the places where its sessions can be kept.
     Server(Places),
 }
@@ -84,7 +84,7 @@ impl Kiosk {
     ) -> anyhow::Result<Self> {
         let client = ServerClient::new(address, Limits::default())?.for_tenant(settings.tenant());
         let (bundled, keyring) = match backing {
-            Backing::Demo(server) => (Some(server), None),
+            Backing::Demo(server) => (Some(*server), None),
             Backing::Server(places) => (None, Some(Keyring::new(places, client.address()))),
         };
         let settings = Arc::new(settings);
@@ -532,6 +532,32 @@ mod tests {
             kept_in(&server, &store).resume().await;
             assert_eq!(server.asked().len(), asked, "nothing was kept");
         }
+    }
+
+    #[tokio::test]
+    async fn a_session_that_ends_while_the_app_runs_is_taken_out_by_itself() {
+        let server = FakeServer::open().await;
+        let store: Arc<keyring_core::CredentialStore> = keyring_core::mock::Store::new().unwrap();
+        let first = kept_in(&server, &store);
+        let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        first.screen.attach(move |event| {
+            if let KioskEvent::Kept { kept } = event {
+                tell.send(kept).ok();
+            }
+            true
+        });
+        server.replies([signed_in(&["guide"]), nothing()]);
+        sign_in_by_sms(&first).await.unwrap();
+        let mut next =
+            async || tokio::time::timeout(std::time::Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
+        assert_eq!(next().await, Some(Kept::Keyring));
+        server.replies([Reply::refused(ErrorCode::Unauthenticated, Value::Null)]);
+        let caller = first.caller().unwrap();
+        assert_eq!(first.answer(&caller, first.client.tasks(&caller).await), Err(CommandError::SignedOut));
+        assert_eq!(next().await, None);
+        let asked = server.asked().len();
+        kept_in(&server, &store).resume().await;
+        assert_eq!(server.asked().len(), asked, "nothing was kept");
     }
 
     #[tokio::test]

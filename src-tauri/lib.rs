@@ -158,7 +158,7 @@ async fn open_kiosk(arguments: &Arguments, path: &PathResolver<Wry>) -> anyhow::
     let address = format!("http://{}", server.address());
     let guide_link = server.guide_link().context("the demo has no guide")?.clone();
     let text = where_to_look(&address, &server);
-    let kiosk = Kiosk::start(&address, settings, Backing::Demo(server), now)?;
+    let kiosk = Kiosk::start(&address, settings, Backing::Demo(Box::new(server)), now)?;
     kiosk.sign_in(guide_link.expose()).await.context("the demo's guide cannot sign in")?;
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")?;

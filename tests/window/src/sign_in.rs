@@ -67,44 +67,58 @@ async fn first_screen(kiosk: &Kiosk) -> anyhow::Result<String> {
     Ok(element.attr("data-state").await?.unwrap_or_default())
 }
 
-/// Which of these texts stand in these bytes, and whether a token of these hashes does.
-fn found_in(bytes: &[u8], texts: &[&str], hashes: &HashSet<String>, token_length: usize) -> Vec<String> {
-    let stands = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-    let mut found: Vec<_> = texts.iter().filter(|text| stands(text)).map(|text| (*text).to_owned()).collect();
-    let of_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    for run in bytes.split(|byte| !of_token(byte)).filter(|run| run.len() >= token_length) {
-        for part in run.windows(token_length) {
-            let hash: String = Sha256::digest(part).iter().map(|byte| format!("{byte:02x}")).collect();
-            if hashes.contains(&hash) {
-                found.push("a token".to_owned());
-            }
-        }
-    }
-    found
+/// What must stand nowhere: the code, the whole number, and every token that there is.
+struct Secrets {
+    texts: [String; 2],
+    /// SHA-256 of the tokens, as the server keeps them.
+    hashes: HashSet<String>,
+    token_length: usize,
 }
 
-/// Neither the code, nor the whole number, nor a token stands in any file or log, or in the web view's storages.
-async fn nothing_is_told(stage: &Stage, kiosk: &Kiosk, venue: &Venue, code: &str) -> anyhow::Result<()> {
-    let rows = sqlx::query("SELECT token_hash FROM session").fetch_all(&venue.database().await).await?;
-    let hashes: HashSet<String> = rows.iter().map(|row| row.get("token_hash")).collect();
-    // A token that is known, to see that the search would find one.
-    let token = venue.session_token(MOBILE).await;
-    let hash = Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    let marked = format!("\0x={token};\0");
-    assert_eq!(found_in(marked.as_bytes(), &[], &HashSet::from([hash]), token.len()), ["a token"]);
-
-    let texts = [code, MOBILE];
-    let mut files = stage.written()?;
-    assert!(files.iter().any(|(path, _)| path.ends_with("kiosk.log")), "the log is looked at");
-    let storages = "return JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])";
-    let storages = kiosk.client.execute(storages, vec![]).await?.to_string();
-    assert!(storages.contains("guidepost.sms.login."), "the wait is there: {storages}");
-    files.push(("the web view's storages".into(), storages.into_bytes()));
-    for (path, bytes) in &files {
-        let found = found_in(bytes, &texts, &hashes, token.len());
-        assert!(found.is_empty(), "{}: {found:?}", path.display());
+impl Secrets {
+    async fn of(venue: &Venue, code: &str) -> anyhow::Result<Self> {
+        // A token that is known, to see that the search would find one.
+        let token = venue.session_token(MOBILE).await;
+        let rows = sqlx::query("SELECT token_hash FROM session").fetch_all(&venue.database().await).await?;
+        let hashes = rows.iter().map(|row| row.get("token_hash")).collect();
+        let secrets = Self { texts: [code.to_owned(), MOBILE.to_owned()], hashes, token_length: token.len() };
+        assert_eq!(secrets.in_bytes(format!("\0x={token};{code}").as_bytes()), [code, "a token"]);
+        Ok(secrets)
     }
-    Ok(())
+
+    fn in_bytes(&self, bytes: &[u8]) -> Vec<&str> {
+        let stands = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        let mut found: Vec<_> = self.texts.iter().map(String::as_str).filter(|text| stands(text)).collect();
+        let of_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        for run in bytes.split(|byte| !of_token(byte)) {
+            for part in run.windows(self.token_length) {
+                let hash: String = Sha256::digest(part).iter().map(|byte| format!("{byte:02x}")).collect();
+                if self.hashes.contains(&hash) {
+                    found.push("a token");
+                }
+            }
+        }
+        found
+    }
+
+    /// Not in the web view's storages.
+    async fn are_not_stored(&self, kiosk: &Kiosk) -> anyhow::Result<()> {
+        let storages = "return JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])";
+        let storages = kiosk.client.execute(storages, vec![]).await?.to_string();
+        assert!(storages.contains("guidepost.sms.login."), "the wait is there: {storages}");
+        assert_eq!(self.in_bytes(storages.as_bytes()), [""; 0], "{storages}");
+        Ok(())
+    }
+
+    /// Not in any file or log.
+    fn are_not_written(&self, stage: &Stage) -> anyhow::Result<()> {
+        let files = stage.written()?;
+        assert!(files.iter().any(|(path, _)| path.ends_with("kiosk.log")), "the log is looked at");
+        for (path, bytes) in files {
+            assert_eq!(self.in_bytes(&bytes), [""; 0], "{}", path.display());
+        }
+        Ok(())
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -124,7 +138,8 @@ async fn a_restart_finds_the_guide_in_the_keyring_until_they_sign_out() -> anyho
     assert_eq!(kept(&kiosk).await?, "keyring");
     stage.keep(&kiosk.client, "4-ready").await?;
     assert!(kiosk.client.find(Locator::Css("[data-testid=kept-notice]")).await.is_err(), "all is well");
-    nothing_is_told(&stage, &kiosk, &venue, &code).await?;
+    let secrets = Secrets::of(&venue, &code).await?;
+    secrets.are_not_stored(&kiosk).await?;
 
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), Some(&bus), None).await?;
@@ -136,7 +151,7 @@ async fn a_restart_finds_the_guide_in_the_keyring_until_they_sign_out() -> anyho
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), Some(&bus), None).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
-    Ok(())
+    secrets.are_not_written(&stage)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -155,7 +170,8 @@ async fn without_a_secret_service_the_kernel_keeps_the_session_until_the_next_re
     assert_eq!(kept(&kiosk).await?, "until_reboot");
     assert!(kiosk.text("kept-notice").await?.contains("重启后需要再次登录"));
     stage.keep(&kiosk.client, "4-ready").await?;
-    nothing_is_told(&stage, &kiosk, &venue, &code).await?;
+    let secrets = Secrets::of(&venue, &code).await?;
+    secrets.are_not_stored(&kiosk).await?;
 
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), None, None).await?;
@@ -166,7 +182,7 @@ async fn without_a_secret_service_the_kernel_keeps_the_session_until_the_next_re
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), None, None).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
-    Ok(())
+    secrets.are_not_written(&stage)
 }
 
 /// Signs in where no place keeps the session: it says so, works, and asks again after a restart.
@@ -192,14 +208,15 @@ async fn kept_nowhere(name: &str, locked: bool, cause: &str) -> anyhow::Result<(
     let log = stage.logged("kiosk", "cannot keep the session").await?;
     let told = |line: &str| line.contains("cannot keep the session") && line.contains(cause);
     assert!(log.lines().any(told), "the log names the cause, {cause}: {log}");
-    nothing_is_told(&stage, &kiosk, &venue, &code).await?;
+    let secrets = Secrets::of(&venue, &code).await?;
+    secrets.are_not_stored(&kiosk).await?;
     kiosk.click("kept-noticed").await?;
     assert!(kiosk.client.find(Locator::Css("[data-testid=kept-notice]")).await.is_err());
 
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), bus.as_deref(), Some(&program)).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
-    Ok(())
+    secrets.are_not_written(&stage)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
