@@ -453,7 +453,9 @@ test.describe("signing in by number and code", () => {
     await expect(kiosk(page)).toHaveAttribute("data-state", "ready");
     await expect(page.getByTestId("kept-notice")).toHaveCount(0);
     // Neither number nor code is left behind in the page.
-    const left = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
+    const left = await page.evaluate(() =>
+      JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)]),
+    );
     expect(left).not.toMatch(/13900000001|048392/);
   });
 

@@ -12,7 +12,7 @@ let app: App | undefined;
 
 // The shell rejects with a plain object, as Tauri does.
 // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors
-const no = (error: CommandError) => Promise.reject<never>(error);
+const no = (error: CommandError) => Promise.reject(error);
 const refused = (code: number, data: unknown = null) => no({ kind: "refused", code, message: "", data });
 
 function open() {
