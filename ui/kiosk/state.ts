@@ -290,7 +290,7 @@ function onOutcome(kiosk: Kiosk, outcome: Outcome, now: number): Kiosk {
   const done = manual ? null : entry;
   switch (outcome.kind) {
     case "signed_out": {
-      const next = { ...kiosk, guide: null, recent: [] };
+      const next = { ...kiosk, guide: null, kept: null, recent: [] };
       return { ...next, screen: rest(next) };
     }
     case "cannot_check":

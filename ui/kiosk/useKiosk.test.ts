@@ -101,6 +101,14 @@ it("an answer leaves by its timer, and the progress is asked for again", async (
   expect(host.tasks.mock.calls.length).toBe(asked + 1);
 });
 
+it("once the server is back the progress is asked for again: a session may have ended meanwhile", async () => {
+  const { emit, host } = await open();
+  emit({ type: "link", away: "network" });
+  const asked = host.tasks.mock.calls.length;
+  emit({ type: "link", away: null });
+  expect(host.tasks.mock.calls.length).toBe(asked + 1);
+});
+
 it("a timer that fires before its time is set again", async () => {
   const played = shell();
   // A clock that runs a little slower than the timers do.
