@@ -17,6 +17,9 @@ use wire::Secret;
 /// The name of our entries. Each names its server as well, so that no server is ever sent another one's token.
 const SERVICE: &str = "guidepost";
 
+/// What an entry holds for a moment before it holds a session.
+const TRIAL: &[u8] = b"trial";
+
 /// How long one call to a place may take. A locked keyring asks whoever sits there to unlock it, and at a kiosk nobody does.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -137,9 +140,15 @@ impl Keyring {
                 continue;
             }
             let bytes = bytes.clone();
+            let write = move |entry: &Entry| {
+                // The kernel takes an entry from whoever has no session of the system's, and then neither gives it back
+                // nor lets it go. So it has to be found out before the token is in it.
+                entry.set_secret(TRIAL)?;
+                entry.get_secret()?;
+                entry.set_secret(&bytes)
+            };
             // A prompt that is answered later would keep what may have been signed out by then.
-            match self.ask(place, move |entry| entry.set_secret(&bytes), |entry| drop(entry.delete_credential())).await
-            {
+            match self.ask(place, write, |entry| drop(entry.delete_credential())).await {
                 Ok(()) => kept = place.kept,
                 Err(why) => tracing::warn!(place = ?place.kept, %why, "cannot keep the session"),
             }
@@ -231,16 +240,28 @@ impl Keeper {
         Self { keyring, session, screen, holds: Mutex::default() }
     }
 
-    /// The session of an earlier start.
-    pub(crate) async fn find(&self) -> Option<SignedIn> {
-        let keyring = self.keyring.as_ref()?;
-        let mut holds = self.holds.lock().await;
-        let found = keyring.find().await;
-        *holds = found.as_ref().map(|(_, signed_in)| Holds::Session(signed_in.token.clone()));
-        let (kept, signed_in) = found?;
+    /// The session of an earlier start, and where it was. What comes of it is for [`Self::take_up`] or [`Self::give_up`] to
+    /// say; until then it stays, whatever happens.
+    pub(crate) async fn find(&self) -> Option<(Kept, SignedIn)> {
+        self.keyring.as_ref()?.find().await
+    }
+
+    /// The session that was found is this kiosk's again.
+    pub(crate) async fn take_up(&self, kept: Kept, found: SignedIn) {
         tracing::info!(place = ?kept, "a session was found");
+        // Held until the session has begun: in between it would look like one that has ended.
+        let mut holds = self.holds.lock().await;
+        *holds = Some(Holds::Session(found.token.clone()));
+        let guide = Some(found.guide.clone());
+        self.session.begin(found);
+        self.screen.show(KioskEvent::Session { guide });
         self.screen.show(KioskEvent::Kept { kept: Some(kept) });
-        Some(signed_in)
+    }
+
+    /// The session that was found is of no use any more.
+    pub(crate) async fn give_up(&self, found: SignedIn) {
+        *self.holds.lock().await = Some(Holds::Session(found.token));
+        self.settle().await;
     }
 
     /// Follows the session for ever, whoever ends or begins it.

@@ -121,7 +121,7 @@ impl Kiosk {
     }
 
     async fn take_up(&self) {
-        let Some(found) = self.keeper.find().await else { return };
+        let Some((kept, found)) = self.keeper.find().await else { return };
         let caller = Caller { token: Some(found.token.clone()), ..self.caller_without_session() };
         let guide = match self.client.me(&caller).await {
             Ok(me) if me.roles.contains(&Role::Guide) => me.name,
@@ -137,11 +137,10 @@ impl Kiosk {
             // It has ended, or is no guide's any more.
             Ok(_) | Err(Failure::Refused(_)) => {
                 tracing::info!("the session that was kept is of no use any more");
-                return self.keeper.settle().await;
+                return self.keeper.give_up(found).await;
             }
         };
-        self.session.begin(SignedIn { guide: guide.clone(), ..found });
-        self.screen.show(KioskEvent::Session { guide: Some(guide) });
+        self.keeper.take_up(kept, SignedIn { guide, ..found }).await;
     }
 
     /// What the screen wants to know when it starts, and again when the server is back.

@@ -1,4 +1,4 @@
-//! Places that work, fail, hang and come back; the kernel's own keyring where this machine has one.
+//! Places that work, fail, hang and come back, all of them played; the real ones are in the window's tests.
 
 use super::*;
 use keyring_core::mock;
@@ -153,31 +153,24 @@ async fn the_keyring_follows_the_session_and_the_screen_hears_how_long_it_is_kep
 }
 
 #[tokio::test]
-async fn what_is_kept_stays_as_long_as_nobody_has_looked() {
+async fn what_is_kept_stays_until_it_is_known_what_it_is_worth() {
     let place = Played::new();
-    let keyring = keyring(Places::default().with(Kept::Keyring, place.open()));
-    keyring.keep(&signed_in("T")).await;
-    let keeper = Keeper::new(Some(keyring), Arc::default(), Arc::default());
-    keeper.settle().await;
+    let session = Arc::<Session>::default();
+    let keeper = || {
+        let keyring = keyring(Places::default().with(Kept::Keyring, place.open()));
+        Keeper::new(Some(keyring), session.clone(), Arc::default())
+    };
+    keyring(Places::default().with(Kept::Keyring, place.open())).keep(&signed_in("T")).await;
+    keeper().settle().await;
     assert_eq!(place.holds(SERVER).as_deref(), Some("T"), "the app was closed before it could look");
-    assert!(keeper.find().await.is_some());
+    let keeper = keeper();
+    let (kept, found) = keeper.find().await.unwrap();
     keeper.settle().await;
+    assert_eq!(place.holds(SERVER).as_deref(), Some("T"), "the server is being asked");
+    keeper.take_up(kept, found.clone()).await;
+    keeper.settle().await;
+    assert_eq!(place.holds(SERVER).as_deref(), Some("T"));
+    session.end();
+    keeper.give_up(found).await;
     assert_eq!(place.holds(SERVER), None);
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn the_kernels_keyring_keeps_a_session() {
-    let places = || Places::default().with(Kept::UntilReboot, || Ok(linux_keyutils_keyring_store::Store::new()?));
-    let server = format!("test:{}", uuid::Uuid::new_v4());
-    let keyring = Keyring::new(places(), server.clone());
-    if keyring.keep(&signed_in("T")).await != Kept::UntilReboot {
-        eprintln!("NOT CHECKED: this machine does not let programs use the kernel's keyring");
-        return;
-    }
-    let again = Keyring::new(places(), server);
-    let found = again.find().await.unwrap().1;
-    assert_eq!((found.token.expose(), found.guide.as_str()), ("T", "李娜"));
-    again.forget().await;
-    assert!(again.find().await.is_none());
 }

@@ -91,10 +91,28 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.byref(filter
 os.execv("APP", ["APP"] + sys.argv[1:])
 "#;
 
+/// Runs the app in a session keyring of its own, as every log-in to a system does.
+const LOG_IN: &str = r#"#!/usr/bin/env python3
+import ctypes, os, platform, sys
+
+keyctl = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+ctypes.CDLL(None).syscall(keyctl, 1, None)
+os.execv("APP", ["APP"] + sys.argv[1:])
+"#;
+
+/// A program that stands for the app, started by a log-in of its own.
+pub(crate) fn in_a_log_in(stage: &Stage, app: &Path) -> anyhow::Result<PathBuf> {
+    script(stage, "log-in", LOG_IN, app)
+}
+
 /// A program that stands for the app, without the kernel's keyring.
 pub(crate) fn without_kernel_keyring(stage: &Stage, app: &Path) -> anyhow::Result<PathBuf> {
-    let program = stage.folder.path().join("sandboxed");
-    std::fs::write(&program, SANDBOX.replace("APP", text(app)?))?;
+    script(stage, "sandboxed", SANDBOX, app)
+}
+
+fn script(stage: &Stage, name: &str, script: &str, app: &Path) -> anyhow::Result<PathBuf> {
+    let program = stage.folder.path().join(name);
+    std::fs::write(&program, script.replace("APP", text(app)?))?;
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
     Ok(program)
 }

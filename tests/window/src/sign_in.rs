@@ -2,7 +2,7 @@
 //! killed and started again: with a keyring, with the kernel's alone, with none, and with one that is locked.
 
 use crate::ALONE;
-use crate::secret_service::{bus, keyring, without_kernel_keyring};
+use crate::secret_service::{bus, in_a_log_in, keyring, without_kernel_keyring};
 use crate::stage::{Camera, Kiosk, Stage, app, wait};
 use api_tests::{Gateway, Stores, Venue};
 use fantoccini::Locator;
@@ -161,7 +161,8 @@ async fn without_a_secret_service_the_kernel_keeps_the_session_until_the_next_re
     let server = venue.base();
     let mut stage = Stage::open("sign-in-kernel")?;
     let camera = Camera::new(&stage)?;
-    let kiosk = stage.kiosk_at(&server, camera.folder(), None, None).await?;
+    let program = in_a_log_in(&stage, &app()?)?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, Some(&program)).await?;
     let code = sign_in(&stage, &kiosk, &gateway).await?;
     if kept(&kiosk).await? == "memory" {
         eprintln!("NOT CHECKED: this machine does not let programs use the kernel's keyring");
@@ -174,13 +175,13 @@ async fn without_a_secret_service_the_kernel_keeps_the_session_until_the_next_re
     secrets.are_not_stored(&kiosk).await?;
 
     stage.kill_last();
-    let kiosk = stage.kiosk_at(&server, camera.folder(), None, None).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, Some(&program)).await?;
     assert_eq!(first_screen(&kiosk).await?, "ready");
     assert_eq!(kept(&kiosk).await?, "until_reboot");
     sign_out(&stage, &kiosk).await?;
 
     stage.kill_last();
-    let kiosk = stage.kiosk_at(&server, camera.folder(), None, None).await?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, Some(&program)).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
     secrets.are_not_written(&stage)
 }
