@@ -85,7 +85,7 @@ impl BundledServer {
 mod tests {
     use super::*;
     use crate::host_types::Outcome;
-    use crate::kiosk::Kiosk;
+    use crate::kiosk::{Backing, Kiosk};
     use crate::server_client::{Limits, ServerClient};
     use crate::session::SignedIn;
     use crate::settings::SettingsStore;
@@ -118,7 +118,7 @@ mod tests {
         let folder = server._data.as_ref().unwrap().path().to_owned();
         let address = format!("http://{}", server.address());
         let guide = server.guide_link().unwrap().clone();
-        let kiosk = Kiosk::start(&address, SettingsStore::open(None), Some(server), || 0).unwrap();
+        let kiosk = Kiosk::start(&address, SettingsStore::open(None), Backing::Demo(Box::new(server)), || 0).unwrap();
         kiosk.sign_in(guide.expose()).await.unwrap();
         let caller = kiosk.caller().unwrap();
         let tasks = kiosk.client.tasks(&caller).await.unwrap();
@@ -156,7 +156,7 @@ mod tests {
         let token = Secret::new(server.guide_link().unwrap().expose().split_once("#sign-in=").unwrap().1);
         let session = client.sign_in_by_link(&caller, token).await.unwrap();
         let mut desk = Desk::before(FakeServer::open().await, client, |_| {}).await;
-        desk.session.begin(SignedIn { token: session.token.unwrap(), guide: session.name });
+        desk.session.begin(SignedIn { token: session.token.unwrap(), guide: session.name, keep: false });
         for moment_ago in [false, true] {
             desk.inbox.scanned(incoming(order_no.as_str(), &code, Entry::Scan));
             let outcome = desk.outcome().await;

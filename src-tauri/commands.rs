@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use tauri::State;
 use tauri::ipc::{Channel, Response};
+use wire::accounts::{CaptchaChallenge, SmsSent};
 use wire::api::{Entry, TaskOrder, TaskView};
-use wire::{InvalidNumber, OrderNo, TaskNo, VerifyCode, trim};
+use wire::{InvalidNumber, Mobile, OrderNo, RequestId, Secret, SmsCode, TaskNo, VerifyCode, trim};
 
 type App<'a> = State<'a, Arc<Kiosk>>;
 
@@ -94,6 +95,35 @@ pub(crate) async fn sign_in(kiosk: App<'_>, link: String) -> Result<(), CommandE
     kiosk.sign_in(&link).await
 }
 
+/// Has a code for signing in sent to a number.
+#[tauri::command]
+pub(crate) async fn send_sms(
+    kiosk: App<'_>,
+    mobile: Secret,
+    captcha_token: Option<Secret>,
+) -> Result<SmsSent, CommandError> {
+    kiosk.send_sms(&number(&mobile)?, captcha_token).await
+}
+
+/// A captcha for the sending of a code to a number.
+#[tauri::command]
+pub(crate) async fn captcha(kiosk: App<'_>, mobile: Secret) -> Result<CaptchaChallenge, CommandError> {
+    kiosk.captcha(&number(&mobile)?).await
+}
+
+/// Signs in with a code that was sent to a number.
+#[tauri::command]
+pub(crate) async fn sms_login(
+    kiosk: App<'_>,
+    mobile: Secret,
+    code: Secret,
+    request_id: String,
+) -> Result<(), CommandError> {
+    let code = SmsCode::from_typed(code.expose()).map_err(|why| bad_field("code", why))?;
+    let request_id = RequestId::parse(&request_id).map_err(|why| bad_field("requestId", why))?;
+    kiosk.sms_login(&number(&mobile)?, &code, &request_id).await
+}
+
 /// Ends the session.
 #[tauri::command]
 pub(crate) async fn sign_out(kiosk: App<'_>) -> Result<(), CommandError> {
@@ -127,6 +157,10 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
         tracing::error!(%error, "a command ended by a fault of its own");
         CommandError::Internal
     })
+}
+
+fn number(mobile: &Secret) -> Result<Mobile, CommandError> {
+    Mobile::parse(mobile.expose()).map_err(|why| bad_field("mobile", why))
 }
 
 fn bad_field(field: &str, why: InvalidNumber) -> CommandError {

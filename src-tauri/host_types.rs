@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 use utoipa::OpenApi;
 use utoipa::ToSchema;
+#[cfg(test)]
+use wire::accounts::{CaptchaChallenge, SmsSent};
 use wire::api::{Entry, OrderStatus};
 #[cfg(test)]
 use wire::api::{TaskOrder, TaskView};
@@ -164,6 +166,24 @@ pub(crate) enum KioskEvent {
         /// Who is signed in.
         guide: Option<String>,
     },
+    /// It is known now how long the session will be kept.
+    #[serde(rename_all = "camelCase")]
+    Kept {
+        /// How long; `null` where nobody is signed in, or the session was never meant to outlive the app.
+        kept: Option<Kept>,
+    },
+}
+
+/// How long the session of this kiosk is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kept {
+    /// In the system's keyring: a restart finds it.
+    Keyring,
+    /// In the kernel's keyring: gone when the computer is started anew.
+    UntilReboot,
+    /// Nowhere: gone with the app.
+    Memory,
 }
 
 /// What cannot be reached.
@@ -262,7 +282,7 @@ pub(crate) enum CommandError {
     #[error("the field {field} is wrong")]
     #[serde(rename_all = "camelCase")]
     BadField {
-        /// `orderNo`, `verifyCode`, `link`, `path`.
+        /// `orderNo`, `verifyCode`, `link`, `path`, `mobile`, `code`, `requestId`.
         field: String,
         /// Empty, or ill-formed.
         empty: bool,
@@ -284,8 +304,12 @@ pub(crate) enum CommandError {
     #[error("{message}")]
     #[serde(rename_all = "camelCase")]
     Refused {
+        /// The error's number; `null` for one that this version of the kiosk does not know.
+        code: Option<i32>,
         /// Its words, in the language of the screen.
         message: String,
+        /// What comes with this number: seconds to wait, tries that are left.
+        data: serde_json::Value,
     },
     /// A fault of this app; its log has more.
     #[error("internal")]
@@ -306,11 +330,14 @@ pub(crate) enum CommandError {
         SourceHealth,
         SourceState,
         KioskEvent,
+        Kept,
         Away,
         Outcome,
         CommandError,
         TaskView,
-        TaskOrder
+        TaskOrder,
+        SmsSent,
+        CaptchaChallenge
     ))
 )]
 pub(crate) struct HostTypes;

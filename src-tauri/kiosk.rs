@@ -2,6 +2,7 @@
 
 use crate::bundled_server::BundledServer;
 use crate::host_types::{CommandError, KioskEvent, KioskInfo, VisitorPage};
+use crate::keyring::{Keeper, Keyring, Places};
 use crate::link::{Link, Pace};
 use crate::redeem::{Inbox, Redeemer, Timings};
 use crate::screen::Screen;
@@ -10,7 +11,10 @@ use crate::session::{Session, SignedIn};
 use crate::settings::SettingsStore;
 use crate::source::Eye;
 use std::sync::{Arc, Mutex, PoisonError};
-use wire::{ErrorCode, Secret, trim};
+use tokio::sync::OnceCell;
+use wire::accounts::{CaptchaChallenge, SmsSent};
+use wire::api::Role;
+use wire::{ErrorCode, Mobile, RequestId, Secret, SmsCode, trim};
 
 /// The zone that a server has where nobody set one; only until the server has been asked.
 const USUAL_ZONE: &str = "Asia/Shanghai";
@@ -32,11 +36,24 @@ pub(crate) struct Kiosk {
     pub screen: Arc<Screen>,
     /// What is looked at.
     pub eye: Arc<Eye>,
+    /// Where the session is kept between two starts.
+    keeper: Arc<Keeper>,
+    /// Whether the session of an earlier start has been looked for.
+    resumed: OnceCell<()>,
     /// The server inside this app, in the demo.
     bundled: Option<Bundled>,
     /// The machine's time in Unix milliseconds.
     now: fn() -> i64,
     venue: Mutex<Venue>,
+}
+
+/// What stands behind a kiosk.
+#[derive(Debug)]
+pub(crate) enum Backing {
+    /// A server inside this app, with made-up bookings and sessions that are gone with it.
+    Demo(Box<BundledServer>),
+    /// A server somewhere, and the places where its sessions can be kept.
+    Server(Places),
 }
 
 /// The bundled server, and what the screen shows of it.
@@ -62,10 +79,14 @@ impl Kiosk {
     pub(crate) fn start(
         address: &str,
         settings: SettingsStore,
-        bundled: Option<BundledServer>,
+        backing: Backing,
         now: fn() -> i64,
     ) -> anyhow::Result<Self> {
-        let client = ServerClient::new(address, Limits::default())?;
+        let client = ServerClient::new(address, Limits::default())?.for_tenant(settings.tenant());
+        let (bundled, keyring) = match backing {
+            Backing::Demo(server) => (Some(*server), None),
+            Backing::Server(places) => (None, Some(Keyring::new(places, client.address()))),
+        };
         let settings = Arc::new(settings);
         let session = Arc::new(Session::default());
         let screen = Arc::new(Screen::default());
@@ -80,6 +101,8 @@ impl Kiosk {
             screen: screen.clone(),
             timings: Timings::default(),
         };
+        let keeper = Arc::new(Keeper::new(keyring, session.clone(), screen.clone()));
+        tokio::spawn(keeper.clone().follow());
         tokio::spawn(redeemer.work());
         tokio::spawn(link.clone().probe(client.clone(), Pace::default()));
         let eye = Arc::new(Eye::new(inbox.clone(), screen.clone()));
@@ -88,11 +111,42 @@ impl Kiosk {
             server: tokio::sync::Mutex::new(Some(server)),
         });
         let venue = Mutex::new(Venue { timezone: USUAL_ZONE.to_owned(), clock_offset: 0 });
-        Ok(Self { session, settings, client, link, inbox, screen, eye, bundled, now, venue })
+        let resumed = OnceCell::new();
+        Ok(Self { session, settings, client, link, inbox, screen, eye, keeper, resumed, bundled, now, venue })
+    }
+
+    /// Takes up the session of an earlier start, if one was kept; once, however often it is called.
+    pub(crate) async fn resume(&self) {
+        self.resumed.get_or_init(|| self.take_up()).await;
+    }
+
+    async fn take_up(&self) {
+        let Some((kept, found)) = self.keeper.find().await else { return };
+        let caller = Caller { token: Some(found.token.clone()), ..self.caller_without_session() };
+        let guide = match self.client.me(&caller).await {
+            Ok(me) if me.roles.contains(&Role::Guide) => me.name,
+            // Nobody knows yet; the first answer of the server's will tell.
+            Err(Failure::Away(away)) => {
+                self.link.found(Some(away));
+                found.guide.clone()
+            }
+            Err(Failure::Refused(refusal)) if refusal.code != Some(ErrorCode::Unauthenticated) => {
+                tracing::warn!(code = ?refusal.code, "the server does not say who is signed in");
+                found.guide.clone()
+            }
+            // It has ended, or is no guide's any more.
+            Ok(_) | Err(Failure::Refused(_)) => {
+                tracing::info!("the session that was kept is of no use any more");
+                return self.keeper.give_up(found).await;
+            }
+        };
+        self.keeper.take_up(kept, SignedIn { guide, ..found }).await;
     }
 
     /// What the screen wants to know when it starts, and again when the server is back.
     pub(crate) async fn info(&self) -> KioskInfo {
+        // Otherwise the sign-in would flash up before the guide who is signed in.
+        self.resume().await;
         let asked = (self.now)();
         match self.client.info(&self.caller_without_session()).await {
             Ok(info) => {
@@ -126,6 +180,47 @@ impl Kiosk {
         let token = token_of_link(link)?;
         let caller = self.caller_without_session();
         let signed_in = self.client.sign_in_by_link(&caller, token).await.map_err(|f| self.refusal(f))?;
+        self.enter(caller, signed_in, false).await
+    }
+
+    /// Has a code for signing in sent to a number.
+    ///
+    /// # Errors
+    /// The server's no, a demand for a captcha among them; what is away.
+    pub(crate) async fn send_sms(
+        &self,
+        mobile: &Mobile,
+        captcha_token: Option<Secret>,
+    ) -> Result<SmsSent, CommandError> {
+        let caller = self.caller_without_session();
+        self.client.send_sms(&caller, mobile, captcha_token).await.map_err(|f| self.refusal(f))
+    }
+
+    /// A captcha for the sending of a code to a number.
+    ///
+    /// # Errors
+    /// The server's no; what is away.
+    pub(crate) async fn captcha(&self, mobile: &Mobile) -> Result<CaptchaChallenge, CommandError> {
+        self.client.captcha(&self.caller_without_session(), mobile).await.map_err(|f| self.refusal(f))
+    }
+
+    /// Signs in with a code that was sent to a number, and keeps the session for the next start.
+    ///
+    /// # Errors
+    /// The server's no; what is away.
+    pub(crate) async fn sms_login(
+        &self,
+        mobile: &Mobile,
+        code: &SmsCode,
+        request_id: &RequestId,
+    ) -> Result<(), CommandError> {
+        let caller = self.caller_without_session();
+        let signed_in = self.client.sms_login(&caller, mobile, code, request_id).await.map_err(|f| self.refusal(f))?;
+        self.enter(caller, signed_in, true).await
+    }
+
+    /// Begins a session that the server has given, if its account may work here.
+    async fn enter(&self, caller: Caller, signed_in: wire::api::SignedIn, keep: bool) -> Result<(), CommandError> {
         let Some(token) = signed_in.token else {
             tracing::error!("the server gave no token to an app");
             return Err(CommandError::Internal);
@@ -139,7 +234,7 @@ impl Kiosk {
             }
             return Err(error);
         }
-        self.session.begin(SignedIn { token, guide: signed_in.name.clone() });
+        self.session.begin(SignedIn { token, guide: signed_in.name.clone(), keep });
         self.screen.show(KioskEvent::Session { guide: Some(signed_in.name) });
         Ok(())
     }
@@ -149,7 +244,9 @@ impl Kiosk {
         let Some(session) = self.session.end() else { return };
         self.screen.show(KioskEvent::Session { guide: None });
         let caller = Caller { token: Some(session.token), ..self.caller_without_session() };
-        if let Err(failure) = self.client.sign_out(&caller).await {
+        // Out of the keyring as well, whether or not the server can be reached.
+        let ((), ended) = tokio::join!(self.keeper.settle(), self.client.sign_out(&caller));
+        if let Err(failure) = ended {
             tracing::warn!(?failure, "the session ended here and not on the server");
         }
     }
@@ -189,7 +286,11 @@ impl Kiosk {
 
     fn refusal(&self, failure: Failure) -> CommandError {
         match failure {
-            Failure::Refused(refusal) => CommandError::Refused { message: refusal.message },
+            Failure::Refused(refusal) => CommandError::Refused {
+                code: refusal.code.map(ErrorCode::code),
+                message: refusal.message,
+                data: refusal.data,
+            },
             Failure::Away(away) => {
                 self.link.found(Some(away));
                 CommandError::Away { away }
@@ -215,9 +316,10 @@ impl Kiosk {
         })
     }
 
-    /// Looks at nothing any more, and lets the bundled server finish what is in flight.
+    /// Looks at nothing any more, keeps the session or takes it out if that is still to be done, and lets the bundled server finish what is in flight.
     pub(crate) async fn close(&self) {
         self.eye.close();
+        self.keeper.settle().await;
         let server = match &self.bundled {
             Some(bundled) => bundled.server.lock().await.take(),
             None => None,
@@ -245,18 +347,23 @@ fn token_of_link(link: &str) -> Result<Secret, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host_types::Kept;
     use crate::testing::{FakeServer, Reply, tls};
     use serde_json::{Value, json};
 
     async fn kiosk(server: &FakeServer) -> Kiosk {
         tls();
-        Kiosk::start(&server.address, SettingsStore::open(None), None, || 1_000).unwrap()
+        Kiosk::start(&server.address, SettingsStore::open(None), Backing::Server(Places::default()), || 1_000).unwrap()
     }
 
     fn signed_in(roles: &[&str]) -> Reply {
         let body =
             json!({"code": 0, "msg": "", "data": {"token": "T", "expiresAt": 9, "roles": roles, "name": "李娜"}});
         Reply::Say(200, body.to_string())
+    }
+
+    fn no(code: ErrorCode) -> CommandError {
+        CommandError::Refused { code: Some(code.code()), message: "no".into(), data: Value::Null }
     }
 
     fn nothing() -> Reply {
@@ -296,7 +403,7 @@ mod tests {
         let server = FakeServer::open().await;
         let kiosk = kiosk(&server).await;
         server.replies([signed_in(&["visitor"]), Reply::refused(ErrorCode::Forbidden, Value::Null), nothing()]);
-        assert_eq!(kiosk.sign_in("abc").await, Err(CommandError::Refused { message: "no".into() }));
+        assert_eq!(kiosk.sign_in("abc").await, Err(no(ErrorCode::Forbidden)));
         assert!(kiosk.session.current().is_none());
         assert_eq!(server.asked()[2].path, "/api/auth/logout", "the session is of no use to anybody");
     }
@@ -306,14 +413,157 @@ mod tests {
         let server = FakeServer::open().await;
         let kiosk = kiosk(&server).await;
         server.replies([Reply::refused(ErrorCode::Unauthenticated, Value::Null)]);
-        assert_eq!(kiosk.sign_in("abc").await, Err(CommandError::Refused { message: "no".into() }));
+        assert_eq!(kiosk.sign_in("abc").await, Err(no(ErrorCode::Unauthenticated)));
+    }
+
+    fn me(roles: &[&str]) -> Reply {
+        Reply::Say(
+            200,
+            json!({"code": 0, "msg": "", "data": {"name": "李娜", "roles": roles, "expiresAt": 9}}).to_string(),
+        )
+    }
+
+    /// A kiosk whose sessions are kept in `store`.
+    fn kept_in(server: &FakeServer, store: &Arc<keyring_core::CredentialStore>) -> Kiosk {
+        tls();
+        let store = store.clone();
+        let places = Places::default().with(Kept::Keyring, move || Ok(store.clone()));
+        Kiosk::start(&server.address, SettingsStore::open(None), Backing::Server(places), || 1_000).unwrap()
+    }
+
+    async fn sign_in_by_sms(kiosk: &Kiosk) -> Result<(), CommandError> {
+        let (mobile, code) = (Mobile::parse("13900000001").unwrap(), SmsCode::from_typed("０12345").unwrap());
+        kiosk.sms_login(&mobile, &code, &RequestId::parse("r1").unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn a_code_is_asked_for_and_signs_in_and_the_servers_words_come_through() {
+        let server = FakeServer::open().await;
+        let kiosk = kiosk(&server).await;
+        let mobile = Mobile::parse("13900000001").unwrap();
+        let captcha = json!({"algorithm": "SHA-256", "challenge": "c", "maxnumber": 9, "salt": "s&", "signature": "g"});
+        server.replies([
+            Reply::refused(ErrorCode::SmsNeedCaptcha, Value::Null),
+            Reply::Say(200, json!({"code": 0, "msg": "", "data": captcha}).to_string()),
+            Reply::Say(200, json!({"code": 0, "msg": "", "data": {"expireIn": 300, "retryAfter": 60}}).to_string()),
+            Reply::refused(ErrorCode::SmsTooFrequent, json!({"retryAfter": 42})),
+            Reply::refused(ErrorCode::SmsCodeWrong, json!({"remaining": 4})),
+            signed_in(&["guide"]),
+            nothing(),
+        ]);
+        let refused = |code: ErrorCode, data: Value| CommandError::Refused {
+            code: Some(code.code()),
+            message: "no".into(),
+            data,
+        };
+        assert_eq!(kiosk.send_sms(&mobile, None).await, Err(refused(ErrorCode::SmsNeedCaptcha, Value::Null)));
+        assert_eq!(kiosk.captcha(&mobile).await.unwrap().salt, "s&");
+        let sent = kiosk.send_sms(&mobile, Some(Secret::new("solved"))).await.unwrap();
+        assert_eq!((sent.expire_in, sent.retry_after), (300, 60));
+        let too_soon = refused(ErrorCode::SmsTooFrequent, json!({"retryAfter": 42}));
+        assert_eq!(kiosk.send_sms(&mobile, None).await, Err(too_soon));
+        assert_eq!(sign_in_by_sms(&kiosk).await, Err(refused(ErrorCode::SmsCodeWrong, json!({"remaining": 4}))));
+        assert!(kiosk.session.current().is_none());
+        sign_in_by_sms(&kiosk).await.unwrap();
+        assert_eq!(kiosk.session.current().map(|s| s.guide), Some("李娜".to_owned()));
+        let asked = server.asked();
+        assert_eq!(
+            asked[0].body,
+            json!({"mobile": "+8613900000001", "scene": "login", "captchaToken": null, "via": null})
+        );
+        assert_eq!(asked[1].body, json!({"mobile": "+8613900000001", "scene": "login"}));
+        assert_eq!(asked[2].body["captchaToken"], "solved");
+        assert_eq!(asked[5].body, json!({"mobile": "+8613900000001", "code": "012345", "requestId": "r1"}));
+    }
+
+    #[tokio::test]
+    async fn a_visitor_with_a_right_code_hears_so_and_is_kept_nowhere() {
+        let server = FakeServer::open().await;
+        let store: Arc<keyring_core::CredentialStore> = keyring_core::mock::Store::new().unwrap();
+        let kiosk = kept_in(&server, &store);
+        server.replies([signed_in(&["visitor"]), Reply::refused(ErrorCode::Forbidden, Value::Null), nothing()]);
+        assert_eq!(sign_in_by_sms(&kiosk).await, Err(no(ErrorCode::Forbidden)));
+        assert_eq!(server.asked()[2].path, "/api/auth/logout");
+        kiosk.close().await;
+        kept_in(&server, &store).resume().await;
+        assert_eq!(server.asked().len(), 3, "nobody to ask after");
+    }
+
+    #[tokio::test]
+    async fn a_restart_finds_the_session_until_it_is_signed_out_though_the_server_is_away() {
+        let server = FakeServer::open().await;
+        let store: Arc<keyring_core::CredentialStore> = keyring_core::mock::Store::new().unwrap();
+        let first = kept_in(&server, &store);
+        server.replies([signed_in(&["guide"]), nothing()]);
+        sign_in_by_sms(&first).await.unwrap();
+        first.close().await;
+
+        let second = kept_in(&server, &store);
+        server.replies([me(&["visitor", "guide"]), Reply::Cut]);
+        assert_eq!(second.info().await.guide.as_deref(), Some("李娜"));
+        assert_eq!(second.session.current().unwrap().token, Secret::new("T"));
+        let asked = server.asked();
+        assert_eq!((asked[2].path.as_str(), asked[2].authorization.as_deref()), ("/api/auth/me", Some("Bearer T")));
+
+        // The server is away: nobody is signed out for that.
+        let third = kept_in(&server, &store);
+        assert_eq!(third.info().await.guide.as_deref(), Some("李娜"));
+        assert!(third.link.away().is_some());
+        third.sign_out().await;
+        assert_eq!(kept_in(&server, &store).info().await.guide, None, "it was taken out all the same");
+    }
+
+    #[tokio::test]
+    async fn a_session_that_has_ended_meanwhile_is_taken_out_of_the_keyring() {
+        for answer in [Reply::refused(ErrorCode::Unauthenticated, Value::Null), me(&["visitor"])] {
+            let server = FakeServer::open().await;
+            let store: Arc<keyring_core::CredentialStore> = keyring_core::mock::Store::new().unwrap();
+            let first = kept_in(&server, &store);
+            server.replies([signed_in(&["guide"]), nothing()]);
+            sign_in_by_sms(&first).await.unwrap();
+            first.close().await;
+            server.replies([answer, nothing()]);
+            let second = kept_in(&server, &store);
+            second.resume().await;
+            assert!(second.session.current().is_none());
+            assert_eq!(server.asked()[2].path, "/api/auth/me");
+            let asked = server.asked().len();
+            kept_in(&server, &store).resume().await;
+            assert_eq!(server.asked().len(), asked, "nothing was kept");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_that_ends_while_the_app_runs_is_taken_out_by_itself() {
+        let server = FakeServer::open().await;
+        let store: Arc<keyring_core::CredentialStore> = keyring_core::mock::Store::new().unwrap();
+        let first = kept_in(&server, &store);
+        let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        first.screen.attach(move |event| {
+            if let KioskEvent::Kept { kept } = event {
+                tell.send(kept).ok();
+            }
+            true
+        });
+        server.replies([signed_in(&["guide"]), nothing()]);
+        sign_in_by_sms(&first).await.unwrap();
+        let mut next =
+            async || tokio::time::timeout(std::time::Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
+        assert_eq!(next().await, Some(Kept::Keyring));
+        server.replies([Reply::refused(ErrorCode::Unauthenticated, Value::Null)]);
+        let caller = first.caller().unwrap();
+        assert_eq!(first.answer(&caller, first.client.tasks(&caller).await), Err(CommandError::SignedOut));
+        assert_eq!(next().await, None);
+        let asked = server.asked().len();
+        kept_in(&server, &store).resume().await;
+        assert_eq!(server.asked().len(), asked, "nothing was kept");
     }
 
     #[tokio::test]
     async fn a_session_that_has_ended_is_noticed_by_any_request() {
         let server = FakeServer::open().await;
         let kiosk = kiosk(&server).await;
-        kiosk.session.begin(SignedIn { token: Secret::new("T"), guide: "李娜".into() });
+        kiosk.session.begin(SignedIn { token: Secret::new("T"), guide: "李娜".into(), keep: false });
         server.replies([Reply::refused(ErrorCode::Unauthenticated, Value::Null)]);
         let caller = kiosk.caller().unwrap();
         let answer = kiosk.client.tasks(&caller).await;

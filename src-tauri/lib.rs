@@ -7,6 +7,7 @@
 mod bundled_server;
 mod commands;
 mod host_types;
+mod keyring;
 mod kiosk;
 mod link;
 mod redeem;
@@ -21,7 +22,8 @@ mod testing;
 use anyhow::Context;
 use bundled_server::BundledServer;
 use clap::Parser;
-use kiosk::Kiosk;
+use keyring::Places;
+use kiosk::{Backing, Kiosk};
 use settings::SettingsStore;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -100,6 +102,9 @@ fn run_app(arguments: Arguments) -> anyhow::Result<ExitCode> {
             commands::choose_source,
             commands::save_settings,
             commands::sign_in,
+            commands::send_sms,
+            commands::captcha,
+            commands::sms_login,
             commands::sign_out,
             commands::open_visitor_page,
             commands::next_preview,
@@ -121,7 +126,10 @@ fn run_app(arguments: Arguments) -> anyhow::Result<ExitCode> {
         window = window.data_directory(folder.path().to_owned());
     }
     window.build().context("the window cannot be opened")?;
-    // A device that hangs must not hold up the window.
+    // A keyring that hangs must not hold up the window, and the page waits for what it says.
+    let resuming = kiosk.clone();
+    runtime.spawn(async move { resuming.resume().await });
+    // Nor must a device.
     let looking = kiosk.clone();
     std::thread::Builder::new().name("source".into()).spawn(move || looking.eye.look_at(source))?;
     runtime.spawn(end_on_signal(app.handle().clone()));
@@ -143,13 +151,14 @@ async fn open_kiosk(arguments: &Arguments, path: &PathResolver<Wry>) -> anyhow::
     let settings = SettingsStore::open(folder.as_deref());
     if !arguments.demo {
         let address = arguments.server.clone().or_else(|| settings.server());
-        return Kiosk::start(address.as_deref().unwrap_or(USUAL_SERVER), settings, None, now);
+        let backing = Backing::Server(Places::of_this_system());
+        return Kiosk::start(address.as_deref().unwrap_or(USUAL_SERVER), settings, backing, now);
     }
     let server = BundledServer::start(arguments.data.as_deref()).await?;
     let address = format!("http://{}", server.address());
     let guide_link = server.guide_link().context("the demo has no guide")?.clone();
     let text = where_to_look(&address, &server);
-    let kiosk = Kiosk::start(&address, settings, Some(server), now)?;
+    let kiosk = Kiosk::start(&address, settings, Backing::Demo(Box::new(server)), now)?;
     kiosk.sign_in(guide_link.expose()).await.context("the demo's guide cannot sign in")?;
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")?;

@@ -1,6 +1,6 @@
 //! Where events go: to the page, and to the next page after a reload.
 
-use crate::host_types::{KioskEvent, SourceHealth};
+use crate::host_types::{Kept, KioskEvent, SourceHealth};
 use std::sync::{Mutex, PoisonError};
 
 /// Takes an event to a page; `false` when the page is gone.
@@ -19,6 +19,7 @@ struct State {
     health: Option<SourceHealth>,
     away: Option<crate::host_types::Away>,
     guide: Option<String>,
+    kept: Option<Kept>,
 }
 
 impl Screen {
@@ -27,6 +28,9 @@ impl Screen {
     pub(crate) fn attach(&self, page: impl Fn(KioskEvent) -> bool + Send + 'static) {
         let mut state = self.lock();
         page(KioskEvent::Session { guide: state.guide.clone() });
+        if state.kept.is_some() {
+            page(KioskEvent::Kept { kept: state.kept });
+        }
         page(KioskEvent::Link { away: state.away });
         if let Some(health) = state.health.clone() {
             page(KioskEvent::Source { health });
@@ -41,6 +45,7 @@ impl Screen {
             KioskEvent::Source { health } => state.health = Some(health.clone()),
             KioskEvent::Link { away } => state.away = *away,
             KioskEvent::Session { guide } => state.guide.clone_from(guide),
+            KioskEvent::Kept { kept } => state.kept = *kept,
             KioskEvent::Reading { .. } | KioskEvent::Outcome { .. } => {}
         }
         if state.page.as_ref().is_some_and(|page| !page(event)) {
@@ -72,6 +77,7 @@ mod tests {
         screen.show(KioskEvent::Source { health: health.clone() });
         screen.show(KioskEvent::Link { away: Some(Away::Server) });
         screen.show(KioskEvent::Session { guide: Some("Li Na".into()) });
+        screen.show(KioskEvent::Kept { kept: Some(Kept::Memory) });
         screen.show(KioskEvent::Outcome { outcome: Outcome::Foreign });
         let heard = Arc::new(Mutex::new(Vec::new()));
         let page = heard.clone();
@@ -84,6 +90,7 @@ mod tests {
             *heard.lock().unwrap(),
             [
                 KioskEvent::Session { guide: Some("Li Na".into()) },
+                KioskEvent::Kept { kept: Some(Kept::Memory) },
                 KioskEvent::Link { away: Some(Away::Server) },
                 KioskEvent::Source { health },
                 KioskEvent::Outcome { outcome: Outcome::Frozen },

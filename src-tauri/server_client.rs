@@ -5,8 +5,12 @@ use reqwest::header::{ACCEPT_LANGUAGE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
-use wire::api::{ConsumeRequest, Consumed, Info, SignInLinkRequest, SignedIn, TaskOrder, TaskView};
-use wire::{Envelope, ErrorCode, Secret, TaskNo};
+use wire::accounts::{CaptchaChallenge, CaptchaRequest, SendSmsRequest, SmsLoginRequest, SmsSent};
+use wire::api::{ConsumeRequest, Consumed, Info, Me, SignInLinkRequest, SignedIn, TaskOrder, TaskView};
+use wire::{Envelope, ErrorCode, Mobile, RequestId, Secret, SmsCode, TaskNo};
+
+/// What the SMS codes are for that a kiosk asks for.
+const SCENE: &str = "login";
 
 /// Longer answers are none of ours.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
@@ -20,11 +24,18 @@ pub(crate) struct Limits {
     pub one_try: Duration,
     /// For anything else.
     pub request: Duration,
+    /// For the sending of a code: the server waits for one channel, and then for another.
+    pub send: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(1), one_try: Duration::from_secs(2), request: Duration::from_secs(5) }
+        Self {
+            connect: Duration::from_secs(1),
+            one_try: Duration::from_secs(2),
+            request: Duration::from_secs(5),
+            send: Duration::from_secs(15),
+        }
     }
 }
 
@@ -62,6 +73,8 @@ pub(crate) struct Caller {
 pub(crate) struct ServerClient {
     http: reqwest::Client,
     base: Url,
+    /// Whom a request without a session is for, where the server has several tenants.
+    tenant: Option<u64>,
     limits: Limits,
 }
 
@@ -91,12 +104,25 @@ impl ServerClient {
         if is_loopback(&base) {
             http = http.no_proxy();
         }
-        Ok(Self { http: http.build()?, base, limits })
+        Ok(Self { http: http.build()?, base, tenant: None, limits })
+    }
+
+    /// The same for one tenant of that server.
+    #[must_use]
+    pub(crate) fn for_tenant(self, tenant: Option<u64>) -> Self {
+        Self { tenant, ..self }
     }
 
     /// The server's host and port, as a person would say it.
     pub(crate) fn authority(&self) -> String {
         self.base.authority().to_owned()
+    }
+
+    /// The server's whole address, by which its session is told from those of others: the same host may have another
+    /// server at another port or path, and without TLS it is not the same.
+    pub(crate) fn address(&self) -> String {
+        let tenant = self.tenant.map(|tenant| format!("?tenant={tenant}")).unwrap_or_default();
+        format!("{}{}{tenant}", self.base.origin().ascii_serialization(), self.base.path().trim_end_matches('/'))
     }
 
     /// One try of a redemption.
@@ -120,6 +146,46 @@ impl ServerClient {
     pub(crate) async fn sign_in_by_link(&self, caller: &Caller, token: Secret) -> Result<SignedIn, Failure> {
         let body = SignInLinkRequest { token };
         self.call(self.request(Method::POST, &["api", "auth", "sign-in-link"], caller).json(&body)).await
+    }
+
+    /// Has a code for signing in sent to a number.
+    pub(crate) async fn send_sms(
+        &self,
+        caller: &Caller,
+        mobile: &Mobile,
+        captcha_token: Option<Secret>,
+    ) -> Result<SmsSent, Failure> {
+        let mobile = Some(Secret::new(mobile.expose()));
+        let body = SendSmsRequest { mobile, scene: SCENE.to_owned(), captcha_token, via: None };
+        let request = self.request(Method::POST, &["api", "sms", "send"], caller).timeout(self.limits.send);
+        self.call(request.json(&body)).await
+    }
+
+    /// A captcha for the sending of a code to a number.
+    pub(crate) async fn captcha(&self, caller: &Caller, mobile: &Mobile) -> Result<CaptchaChallenge, Failure> {
+        let body = CaptchaRequest { mobile: Some(Secret::new(mobile.expose())), scene: SCENE.to_owned() };
+        self.call(self.request(Method::POST, &["api", "captcha"], caller).json(&body)).await
+    }
+
+    /// A session for a code that was sent to a number; the same `request_id` again takes up an answer that was lost.
+    pub(crate) async fn sms_login(
+        &self,
+        caller: &Caller,
+        mobile: &Mobile,
+        code: &SmsCode,
+        request_id: &RequestId,
+    ) -> Result<SignedIn, Failure> {
+        let body = SmsLoginRequest {
+            mobile: Secret::new(mobile.expose()),
+            code: Secret::new(code.expose()),
+            request_id: Some(request_id.as_str().to_owned()),
+        };
+        self.call(self.request(Method::POST, &["api", "auth", "sms-login"], caller).json(&body)).await
+    }
+
+    /// Who the caller is.
+    pub(crate) async fn me(&self, caller: &Caller) -> Result<Me, Failure> {
+        self.call(self.request(Method::GET, &["api", "auth", "me"], caller).timeout(self.limits.one_try)).await
     }
 
     /// Ends the caller's session.
@@ -173,7 +239,10 @@ impl ServerClient {
             self.http.request(method, self.url(path)).header(ACCEPT_LANGUAGE, HeaderValue::from_static(language));
         match &caller.token {
             Some(token) => request.bearer_auth(token.expose()),
-            None => request,
+            None => match self.tenant {
+                Some(tenant) => request.header("tenant-id", tenant),
+                None => request,
+            },
         }
     }
 
@@ -258,6 +327,29 @@ mod tests {
             let client = ServerClient::new(address, Limits::default()).unwrap();
             assert_eq!(client.url(&["api", "a/../b"]).as_str(), url);
         }
+    }
+
+    #[test]
+    fn a_server_is_told_from_others_by_its_whole_address() {
+        testing::tls();
+        for (address, as_kept) in [
+            ("https://desk.example", "https://desk.example"),
+            ("https://DESK.example:443/", "https://desk.example"),
+            ("http://desk.example", "http://desk.example"),
+            ("http://desk.example:8080/east/", "http://desk.example:8080/east"),
+            ("http://user:secret@desk.example", "http://desk.example"),
+        ] {
+            assert_eq!(ServerClient::new(address, Limits::default()).unwrap().address(), as_kept);
+        }
+        let client = ServerClient::new("https://desk.example", Limits::default()).unwrap().for_tenant(Some(2));
+        assert_eq!(client.address(), "https://desk.example?tenant=2");
+        let header = |token| {
+            let caller = Caller { token, locale: Locale::ZhCn };
+            let request = client.request(Method::GET, &["api", "info"], &caller).build().unwrap();
+            request.headers().get("tenant-id").map(|id| id.to_str().unwrap().to_owned())
+        };
+        assert_eq!(header(None).as_deref(), Some("2"));
+        assert_eq!(header(Some(Secret::new("T"))), None, "a session has its tenant");
     }
 
     #[test]

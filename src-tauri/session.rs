@@ -1,9 +1,7 @@
-//! Who is signed in at this kiosk, and the token that shows it.
-//!
-//! A session made from a one-time link lives in memory only. A session that is to outlive the process belongs into the
-//! system's keyring, never into a file.
+//! Who is signed in at this kiosk, and the token that shows it: in memory here, and between two starts in the system's
+//! keyring (`keyring.rs`), never in a file.
 
-use std::sync::{Mutex, PoisonError};
+use tokio::sync::watch;
 use wire::Secret;
 
 /// A guide's session.
@@ -13,42 +11,52 @@ pub(crate) struct SignedIn {
     pub token: Secret,
     /// The guide's name.
     pub guide: String,
+    /// It is to outlive the app. A session made from a one-time link ends with it.
+    pub keep: bool,
 }
 
 /// The session of this kiosk, if there is one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Session {
-    current: Mutex<Option<SignedIn>>,
+    current: watch::Sender<Option<SignedIn>>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self { current: watch::Sender::new(None) }
+    }
 }
 
 impl Session {
     /// Who is signed in.
     pub(crate) fn current(&self) -> Option<SignedIn> {
-        self.lock().clone()
+        self.current.borrow().clone()
+    }
+
+    /// Hears of every change from now on, whoever makes it.
+    pub(crate) fn changes(&self) -> watch::Receiver<Option<SignedIn>> {
+        self.current.subscribe()
     }
 
     /// Somebody signed in.
     pub(crate) fn begin(&self, signed_in: SignedIn) {
-        *self.lock() = Some(signed_in);
+        self.current.send_replace(Some(signed_in));
     }
 
     /// Ends the session and says whose it was.
     pub(crate) fn end(&self) -> Option<SignedIn> {
-        self.lock().take()
+        self.current.send_replace(None)
     }
 
     /// Ends the session that this token stands for. `false`: it had been replaced meanwhile, and the new one stays.
     pub(crate) fn end_of(&self, token: &Secret) -> bool {
-        let mut current = self.lock();
-        let same = current.as_ref().is_some_and(|s| s.token == *token);
-        if same {
-            *current = None;
-        }
-        same
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<SignedIn>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.send_if_modified(|current| {
+            let same = current.as_ref().is_some_and(|s| s.token == *token);
+            if same {
+                *current = None;
+            }
+            same
+        })
     }
 }
 
@@ -56,13 +64,16 @@ impl Session {
 mod tests {
     use super::*;
 
+    fn signed_in(token: &str, guide: &str) -> SignedIn {
+        SignedIn { token: Secret::new(token), guide: guide.into(), keep: true }
+    }
+
     #[test]
     fn the_end_of_an_old_session_leaves_the_new_one_alone() {
         let session = Session::default();
-        let old = Secret::new("old");
-        session.begin(SignedIn { token: old.clone(), guide: "A".into() });
-        session.begin(SignedIn { token: Secret::new("new"), guide: "B".into() });
-        assert!(!session.end_of(&old));
+        session.begin(signed_in("old", "A"));
+        session.begin(signed_in("new", "B"));
+        assert!(!session.end_of(&Secret::new("old")));
         assert_eq!(session.current().map(|s| s.guide), Some("B".to_owned()));
         assert!(session.end_of(&Secret::new("new")));
         assert!(session.current().is_none());
@@ -71,7 +82,7 @@ mod tests {
     #[test]
     fn a_token_is_not_printed() {
         let session = Session::default();
-        session.begin(SignedIn { token: Secret::new("tell-nobody"), guide: "A".into() });
+        session.begin(signed_in("tell-nobody", "A"));
         assert!(!format!("{session:?}").contains("tell-nobody"));
     }
 }

@@ -16,6 +16,9 @@ pub(crate) struct Remembered {
     /// The server's address, where it is not this machine's default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The tenant's id, where that server has several: whoever signs in has to name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<u64>,
 }
 
 /// The settings in memory and the file that they are kept in.
@@ -45,6 +48,11 @@ impl SettingsStore {
     /// The server's address, if the file names one.
     pub(crate) fn server(&self) -> Option<String> {
         self.lock().server.clone()
+    }
+
+    /// The tenant's id, if the file names one.
+    pub(crate) fn tenant(&self) -> Option<u64> {
+        self.lock().tenant
     }
 
     /// Changes the settings at once and keeps them. Where they cannot be kept they count until the app ends, and the log
@@ -129,12 +137,13 @@ mod tests {
     fn a_change_on_the_screen_keeps_the_servers_address() {
         let folder = folder();
         let file = folder.path().join(SettingsStore::FILE);
-        std::fs::write(&file, r#"{"server":"http://desk.example:8080","sound":false}"#).unwrap();
+        std::fs::write(&file, r#"{"server":"http://desk.example:8080","tenant":2,"sound":false}"#).unwrap();
         let store = SettingsStore::open(Some(folder.path()));
         assert!(!store.get().sound, "what is missing has its default, what is there stays");
         assert!(store.get().mirrored);
         store.change(|s| s.mirrored = false);
-        assert_eq!(SettingsStore::open(Some(folder.path())).server().as_deref(), Some("http://desk.example:8080"));
+        let again = SettingsStore::open(Some(folder.path()));
+        assert_eq!((again.server().as_deref(), again.tenant()), (Some("http://desk.example:8080"), Some(2)));
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) const LIMITS: Limits = Limits {
     connect: Duration::from_millis(500),
     one_try: Duration::from_millis(500),
     request: Duration::from_secs(2),
+    send: Duration::from_secs(2),
 };
 
 pub(crate) const TOKEN: &str = "token-that-nobody-may-see";
@@ -271,7 +272,7 @@ impl Desk {
         let (send, events) = mpsc::unbounded_channel();
         let screen = Arc::new(Screen::default());
         let session = Arc::new(Session::default());
-        session.begin(SignedIn { token: Secret::new(TOKEN), guide: "李娜".into() });
+        session.begin(SignedIn { token: Secret::new(TOKEN), guide: "李娜".into(), keep: false });
         let link = Link::new(screen.clone());
         let inbox = Arc::new(Inbox::default());
         let redeemer = Redeemer {

@@ -266,9 +266,19 @@ impl Venue {
 
     /// The account of a number, signed in.
     pub async fn sign_in(&self, mobile: &str) -> Caller {
+        self.bearer(&self.session_token(mobile).await)
+    }
+
+    /// The token of a new session for the account of a number.
+    pub async fn session_token(&self, mobile: &str) -> String {
         let token = self.link_token(mobile).await;
         let signed_in = self.nobody().post("/api/auth/sign-in-link", &json!({"token": token})).await.ok();
-        self.bearer(signed_in["token"].as_str().unwrap())
+        signed_in["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Where the server listens: `http://ADDRESS:PORT`.
+    pub fn base(&self) -> String {
+        format!("http://{}", self.server.address())
     }
 
     /// The guide of task T1, signed in.

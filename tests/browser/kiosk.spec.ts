@@ -420,6 +420,117 @@ test("signing out and in, with the faults in their place", async ({ page, kioskU
   await expect(kiosk(page)).toHaveAttribute("data-state", "ready");
 });
 
+/** Touches these keys of the keypad. */
+async function keys(page: Page, digits: string): Promise<void> {
+  for (const digit of digits) await page.getByTestId(`key-${digit}`).tap();
+}
+
+test.describe("signing in by number and code", () => {
+  test.use({ hasTouch: true, viewport: { width: 1280, height: 800 } });
+
+  test("by touch alone, with a captcha, a wrong code and a countdown that survives a reload", async ({
+    page,
+    kioskUrl,
+  }) => {
+    await page.goto(`${kioskUrl}?signed-out&no-demo&kept=keyring`);
+    await keys(page, "13900000001");
+    for (const key of await page.locator(".key, .sms-send, .log-in .field").all()) {
+      const box = await key.boundingBox();
+      expect(Math.min(box?.height ?? 0, box?.width ?? 0)).toBeGreaterThanOrEqual(80);
+    }
+    await refuseNext(page, "send_sms", { kind: "refused", code: 4007, message: "", data: null });
+    await page.getByTestId("sms-send").tap();
+    await expect(page.getByTestId("sms-message")).toContainText("已发送");
+    expect(await calls(page)).toEqual(expect.arrayContaining(["send_sms", "captcha", "send_sms solved"]));
+    await page.reload();
+    await keys(page, "13900000001");
+    await expect(page.getByTestId("sms-send")).toHaveText(/^\d+ 秒后重发$/);
+    await page.getByTestId("sms-code").tap();
+    await keys(page, "111111");
+    await expect(page.getByTestId("sms-message")).toHaveText("验证码不正确，还可以再试 4 次");
+    expect(await faults(page)).toEqual([]);
+    await keys(page, "048392");
+    await expect(kiosk(page)).toHaveAttribute("data-state", "ready");
+    await expect(page.getByTestId("kept-notice")).toHaveCount(0);
+    // Neither number nor code is left behind in the page.
+    const left = await page.evaluate(() =>
+      JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)]),
+    );
+    expect(left).not.toMatch(/13900000001|048392/);
+  });
+
+  test("by the keyboard alone", async ({ page, kioskUrl }) => {
+    await page.goto(`${kioskUrl}?signed-out&no-demo&locale=en`);
+    await expect(page.getByTestId("mobile")).toBeFocused();
+    await page.keyboard.type("13900000001");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await expect(page.getByTestId("sms-code")).toBeFocused();
+    await page.keyboard.type("048392");
+    await expect(kiosk(page)).toHaveAttribute("data-state", "ready");
+  });
+
+  test("a link is the second way", async ({ page, kioskUrl }) => {
+    await page.goto(`${kioskUrl}?signed-out&no-demo`);
+    await page.getByTestId("other-way").tap();
+    await expect(page.getByTestId("sign-in-link")).toBeFocused();
+    expect(await faults(page)).toEqual([]);
+    await page.getByTestId("other-way").tap();
+    await expect(page.getByTestId("mobile")).toBeVisible();
+  });
+
+  test("how long the sign-in lasts is said where it is not kept, and holds nothing up", async ({
+    page,
+    kioskUrl,
+  }) => {
+    for (const [kept, notice, setting] of [
+      ["memory", "没有地方保存登录", "程序关闭后需要再次登录"],
+      ["until_reboot", "重启后需要再次登录", "电脑重启后需要再次登录"],
+    ] as const) {
+      await open(page, `${kioskUrl}?no-demo&kept=${kept}`);
+      await expect(page.getByTestId("kept-notice")).toContainText(notice);
+      expect(await faults(page)).toEqual([]);
+      await emit(page, ADMITTED);
+      await expect(page.getByTestId("answer-text")).toHaveText("12 人");
+      await expect(kiosk(page)).toHaveAttribute("data-state", "ready");
+      await page.getByTestId("kept-noticed").tap();
+      await expect(page.getByTestId("kept-notice")).toHaveCount(0);
+      await page.getByTestId("settings-open").tap();
+      await expect(page.getByTestId("kept")).toContainText(setting);
+    }
+  });
+
+  for (const [width, height] of [
+    [1280, 800],
+    [1920, 1080],
+    [800, 1280],
+    [800, 600],
+  ] as const) {
+    test(`everything fits on ${width}x${height}`, async ({ page, kioskUrl }) => {
+      await page.setViewportSize({ width, height });
+      await page.goto(`${kioskUrl}?signed-out&no-demo&locale=en`);
+      await keys(page, "13900000001");
+      const long = "the longest of what is said there";
+      await refuseNext(page, "send_sms", { kind: "refused", code: 4008, message: long, data: null });
+      await page.getByTestId("sms-send").tap();
+      await expect(page.getByTestId("sms-message")).not.toBeEmpty();
+      const boxes = await page.locator(".log-in-fields, .keypad, .signed-out footer").all();
+      const found = await Promise.all(boxes.map((one) => one.boundingBox()));
+      for (const box of found) {
+        expect(box?.x).toBeGreaterThanOrEqual(0);
+        expect(box?.y).toBeGreaterThanOrEqual(0);
+        expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
+        expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(height);
+      }
+      const [fields, keypad, footer] = found;
+      const apart = (a: typeof fields, b: typeof fields) =>
+        !!a && !!b && (a.x + a.width <= b.x || a.y + a.height <= b.y);
+      expect(apart(fields, keypad) && apart(keypad, footer) && apart(fields, footer)).toBe(true);
+    });
+  }
+});
+
 test("a visitor's page of the demo is one click away", async ({ page, kioskUrl }) => {
   await open(page, kioskUrl);
   await page.getByTestId("visitor-page").first().click();

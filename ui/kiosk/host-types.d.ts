@@ -12,9 +12,25 @@ export interface components {
          * @enum {string}
          */
         Away: "network" | "server" | "code_service";
+        /** @description A proof-of-work challenge as ALTCHA defines it. */
+        CaptchaChallenge: {
+            /** @description `SHA-256`. */
+            algorithm: string;
+            /** @description Lower-case hex of the hash of `salt` and the number sought, one behind the other. */
+            challenge: string;
+            /**
+             * Format: int32
+             * @description The number sought is not larger.
+             */
+            maxnumber: number;
+            /** @description In front of the number; ends with `&`. */
+            salt: string;
+            /** @description Of the challenge. */
+            signature: string;
+        };
         /** @description Why a command could not be done. */
         CommandError: {
-            /** @description `orderNo`, `verifyCode`, `link`, `path`. */
+            /** @description `orderNo`, `verifyCode`, `link`, `path`, `mobile`, `code`, `requestId`. */
             field: string;
             /** @description Empty, or ill-formed. */
             empty: boolean;
@@ -32,8 +48,15 @@ export interface components {
             /** @enum {string} */
             kind: "in_flight";
         } | {
+            /**
+             * Format: int32
+             * @description The error's number; `null` for one that this version of the kiosk does not know.
+             */
+            code?: number | null;
             /** @description Its words, in the language of the screen. */
             message: string;
+            /** @description What comes with this number: seconds to wait, tries that are left. */
+            data: unknown;
             /** @enum {string} */
             kind: "refused";
         } | {
@@ -45,6 +68,11 @@ export interface components {
          * @enum {string}
          */
         Entry: "scan" | "wedge" | "manual";
+        /**
+         * @description How long the session of this kiosk is kept.
+         * @enum {string}
+         */
+        Kept: "keyring" | "until_reboot" | "memory";
         /** @description What happens, in the order in which it happens. */
         KioskEvent: {
             /** @description The last digits of the order's number. */
@@ -72,6 +100,10 @@ export interface components {
             guide?: string | null;
             /** @enum {string} */
             type: "session";
+        } | {
+            kept?: components["schemas"]["Kept"] | null;
+            /** @enum {string} */
+            type: "kept";
         };
         /** @description What the screen wants to know when it starts. */
         KioskInfo: {
@@ -208,6 +240,19 @@ export interface components {
             sound: boolean;
             /** @default null */
             source: components["schemas"]["SourceChoice"] | null;
+        };
+        /** @description A code is on its way: the same answer whether the number is known or not. */
+        SmsSent: {
+            /**
+             * Format: int32
+             * @description How long the code counts.
+             */
+            expireIn: number;
+            /**
+             * Format: int32
+             * @description When another may be asked for.
+             */
+            retryAfter: number;
         };
         /** @description Where frames come from. */
         SourceChoice: {

@@ -10,6 +10,9 @@ export type TaskOrder = Schemas["TaskOrder"];
 export type Settings = Schemas["Settings"];
 export type SourceChoice = Schemas["SourceChoice"];
 export type CommandError = Schemas["CommandError"];
+export type Kept = Schemas["Kept"];
+export type SmsSent = Schemas["SmsSent"];
+export type CaptchaChallenge = Schemas["CaptchaChallenge"];
 
 export type Camera = Extract<SourceChoice, { kind: "camera" }>;
 
@@ -33,6 +36,11 @@ export interface Host {
   chooseSource(choice: SourceChoice): Promise<void>;
   saveSettings(settings: Settings): Promise<void>;
   signIn(link: string): Promise<void>;
+  /** Has a code for signing in sent to a number (E.164). */
+  sendSms(mobile: string, captchaToken: string | null): Promise<SmsSent>;
+  captcha(mobile: string): Promise<CaptchaChallenge>;
+  /** Signs in with a code; the same `requestId` again takes up an answer that was lost. */
+  smsLogin(mobile: string, code: string, requestId: string): Promise<void>;
   signOut(): Promise<void>;
   openVisitorPage(orderNo: string): Promise<void>;
   /** The newest frame, if there is a newer one than `after`. */
@@ -68,6 +76,9 @@ const tauriHost: Host = {
   chooseSource: (choice) => invoke("choose_source", { choice }),
   saveSettings: (settings) => invoke("save_settings", { settings }),
   signIn: (link) => invoke("sign_in", { link }),
+  sendSms: (mobile, captchaToken) => invoke("send_sms", { mobile, captchaToken }),
+  captcha: (mobile) => invoke("captcha", { mobile }),
+  smsLogin: (mobile, code, requestId) => invoke("sms_login", { mobile, code, requestId }),
   signOut: () => invoke("sign_out"),
   openVisitorPage: (orderNo) => invoke("open_visitor_page", { orderNo }),
   nextPreview: async (after) => readFrame(await invoke<ArrayBuffer>("next_preview", { after })),

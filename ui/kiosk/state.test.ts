@@ -296,6 +296,14 @@ describe("by hand", () => {
 });
 
 describe("the session", () => {
+  it("is kept as long as the shell says, and nothing is said of it once it has ended", () => {
+    const desk = new Desk().read().hear({ type: "kept", kept: "memory" });
+    expect([desk.kind, desk.kiosk.kept]).toEqual(["reading", "memory"]);
+    expect(desk.hear({ type: "session", guide: null }).kiosk.kept).toBeNull();
+    desk.hear({ type: "session", guide: "李娜" }).hear({ type: "kept", kept: "until_reboot" });
+    expect(desk.read().outcome({ kind: "signed_out" }).kiosk.kept).toBeNull();
+  });
+
   it("that ends takes the screen, the entry and the list with it", () => {
     const desk = new Desk().read().outcome(OUTCOMES.admitted).pass(STANDS.admitted);
     desk.do({ type: "by_hand_open" }).do({ type: "by_hand_code", text: "483921" });

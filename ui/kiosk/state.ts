@@ -9,6 +9,7 @@ export type SourceState = Schemas["SourceState"];
 export type Away = Schemas["Away"];
 export type Entry = Schemas["Entry"];
 export type CommandError = Schemas["CommandError"];
+export type Kept = Schemas["Kept"];
 
 /** How long an answer stands if nobody touches the screen and no code comes, in milliseconds. */
 export const STANDS = { admitted: 2_500, refused: 4_000, foreign: 2_000 };
@@ -68,6 +69,8 @@ export interface Admission {
 export interface Kiosk {
   screen: Screen;
   guide: string | null;
+  /** How long the session is kept; `null` while that is not known, or where nothing is to be said of it. */
+  kept: Kept | null;
   away: Away | null;
   /** The source as it is; `null` until it has first been heard of. */
   source: SourceHealth | null;
@@ -96,6 +99,7 @@ export function initial(guide: string | null): Kiosk {
   return {
     screen: guide === null ? { kind: "signed_out" } : { kind: "ready" },
     guide,
+    kept: null,
     away: null,
     source: null,
     sourceFault: null,
@@ -268,9 +272,11 @@ function onHost(kiosk: Kiosk, event: KioskEvent, now: number): Kiosk {
       const guide = event.guide ?? null;
       if (guide === kiosk.guide) return kiosk;
       // What one guide entered or saw is none of the next one's business.
-      const next = { ...kiosk, guide, recent: [] };
+      const next = { ...kiosk, guide, kept: guide === null ? null : kiosk.kept, recent: [] };
       return { ...next, screen: rest(next) };
     }
+    case "kept":
+      return { ...kiosk, kept: event.kept ?? null };
   }
 }
 
@@ -284,7 +290,7 @@ function onOutcome(kiosk: Kiosk, outcome: Outcome, now: number): Kiosk {
   const done = manual ? null : entry;
   switch (outcome.kind) {
     case "signed_out": {
-      const next = { ...kiosk, guide: null, recent: [] };
+      const next = { ...kiosk, guide: null, kept: null, recent: [] };
       return { ...next, screen: rest(next) };
     }
     case "cannot_check":

@@ -44,6 +44,9 @@ function shell() {
     chooseSource: vi.fn<Host["chooseSource"]>(() => Promise.resolve()),
     saveSettings: vi.fn<Host["saveSettings"]>(() => Promise.resolve()),
     signIn: vi.fn<Host["signIn"]>(),
+    sendSms: vi.fn<Host["sendSms"]>(),
+    captcha: vi.fn<Host["captcha"]>(),
+    smsLogin: vi.fn<Host["smsLogin"]>(),
     signOut: vi.fn<Host["signOut"]>(),
     openVisitorPage: vi.fn<Host["openVisitorPage"]>(),
     nextPreview: vi.fn<Host["nextPreview"]>(),
@@ -95,6 +98,14 @@ it("an answer leaves by its timer, and the progress is asked for again", async (
   expect(desk.kiosk.value.screen.kind).toBe("admitted");
   await vi.advanceTimersByTimeAsync(1);
   expect(desk.kiosk.value.screen.kind).toBe("ready");
+  expect(host.tasks.mock.calls.length).toBe(asked + 1);
+});
+
+it("once the server is back the progress is asked for again: a session may have ended meanwhile", async () => {
+  const { emit, host } = await open();
+  emit({ type: "link", away: "network" });
+  const asked = host.tasks.mock.calls.length;
+  emit({ type: "link", away: null });
   expect(host.tasks.mock.calls.length).toBe(asked + 1);
 });
 

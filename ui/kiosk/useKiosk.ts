@@ -100,7 +100,10 @@ export function useKiosk(options: KioskOptions) {
     try {
       await loadInfo();
       await host.subscribe((event) => {
+        const wasAway = kiosk.value.away !== null;
         dispatch({ type: "host", event });
+        // Other kiosks went on meanwhile, and a session may have ended.
+        if (event.type === "link" && wasAway && !event.away) void loadTasks();
         if (event.type === "session") {
           chosenTask.value = null;
           void loadTasks();

@@ -19,13 +19,16 @@ pub(crate) const TO_RUN: &[&str] = &[
 pub(crate) const TO_TEST: &[&str] = &[
     "chromium",          // the visitor's page
     "chromium-driver",   // the same, beside the kiosk's window
+    "dbus-bin",          // looks who is on that bus
+    "dbus-daemon",       // a session bus of a test's own
     "fonts-dejavu-core", // Latin text
     "git",               // copies of the tree for the controls
+    "gnome-keyring",     // where the kiosk keeps its session
     "mariadb-server",    // the database of several servers
     "openbox",           // a window manager
     "openssl",           // certificates, right ones and wrong ones
     "procps",            // `kill`, for whole groups of processes
-    "python3",           // the example of a booking system
+    "python3",           // the example of a booking system; a sandbox for the kiosk
     "python3-venv",      // a place for schemathesis
     "redis-server",      // the code store of several servers
     "webkit2gtk-driver", // the kiosk's window

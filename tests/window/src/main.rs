@@ -1,6 +1,8 @@
 //! The main job in the real window: a visitor's page in a phone's browser, its picture before the kiosk's camera, the
-//! answer on the screen and in the database.
+//! answer on the screen and in the database. And signing in: see `sign_in.rs`.
 
+mod secret_service;
+mod sign_in;
 mod stage;
 
 use stage::{Camera, Stage};
@@ -8,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 /// One window at a time: answers leave the screen by themselves, and two at once on a small machine are slow to come.
-static ALONE: Mutex<()> = Mutex::const_new(());
+pub(crate) static ALONE: Mutex<()> = Mutex::const_new(());
 
 /// So long a kiosk shows its own success again as that success; only after it is a code "used".
 const OWN_SUCCESS: Duration = Duration::from_secs(10);

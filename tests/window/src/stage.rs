@@ -1,7 +1,7 @@
 //! A display, a window manager and the two browsers' drivers, all of a test's own, and nothing left behind when it ends.
 
 use anyhow::{Context, bail, ensure};
-use fantoccini::{Client, ClientBuilder};
+use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -41,7 +41,8 @@ impl Stage {
         std::fs::create_dir_all(&results)?;
         let mut stage = Self { processes: Vec::new(), display: String::new(), folder: TempDir::new()?, results };
         let mut xvfb = Command::new("Xvfb");
-        xvfb.args(["-displayfd", "1", "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]).stdout(Stdio::piped());
+        xvfb.args(["-displayfd", "1", "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]);
+        xvfb.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut xvfb = Process::start(xvfb, stage.log("xvfb")?)?;
         // It says its number once it takes connections.
         let said = xvfb.child.stdout.take().context("Xvfb says nothing")?;
@@ -65,6 +66,65 @@ impl Stage {
     pub(crate) async fn kiosk_without_home(&mut self, pictures: &Path) -> anyhow::Result<Kiosk> {
         // Below a file no folder can be made, not even by root.
         self.kiosk_of(Path::new("/dev/null/no-home"), pictures).await
+    }
+
+    /// Opens the kiosk's window at a server, for a user with a home and maybe a session bus. `program` stands for the app.
+    pub(crate) async fn kiosk_at(
+        &mut self,
+        server: &str,
+        pictures: &Path,
+        bus: Option<&str>,
+        program: Option<&Path>,
+    ) -> anyhow::Result<Kiosk> {
+        let app = program.map_or_else(app, |program| Ok(program.to_owned()))?;
+        let data = self.folder.path().join("data");
+        let mut driver = self.command("WebKitWebDriver");
+        driver.env("TAURI_WEBVIEW_AUTOMATION", "true").env("RUST_LOG", "debug");
+        for folder in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"] {
+            driver.env_remove(folder);
+        }
+        if let Some(bus) = bus {
+            driver.env("DBUS_SESSION_BUS_ADDRESS", bus);
+        }
+        let port =
+            self.driver(driver, "kiosk", |port| vec![format!("--port={port}"), "--host=127.0.0.1".into()]).await?;
+        let arguments = ["--server", server, "--windowed", "--data", text(&data)?, "--pictures", text(pictures)?];
+        let client = connect(
+            port,
+            json!({"browserName": "wry", "webkitgtk:browserOptions": {"binary": text(&app)?, "args": arguments}}),
+        )
+        .await?;
+        let kiosk = Kiosk { client, data, pages: Vec::new() };
+        kiosk.watch().await?;
+        Ok(kiosk)
+    }
+
+    /// Kills what was started last, and everything that it has started: no time to put anything in order.
+    pub(crate) fn kill_last(&mut self) {
+        self.processes.pop();
+    }
+
+    /// Waits until the program of this name has said this in its log, and gives all that it has said.
+    pub(crate) async fn logged(&self, name: &str, what: &str) -> anyhow::Result<String> {
+        let log = self.results.join(format!("{name}.log"));
+        wait(what, || Ok(std::fs::read_to_string(&log).ok().filter(|text| text.contains(what)))).await
+    }
+
+    /// Everything that is written anywhere: by the app, its web view and its drivers, logs among it.
+    pub(crate) fn written(&self) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
+        let (mut folders, mut files) = (vec![self.folder.path().to_owned(), self.results.clone()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder)? {
+                let entry = entry?;
+                let kind = entry.file_type()?;
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if kind.is_file() {
+                    files.push((entry.path(), std::fs::read(entry.path())?));
+                }
+            }
+        }
+        Ok(files)
     }
 
     async fn kiosk_of(&mut self, home: &Path, pictures: &Path) -> anyhow::Result<Kiosk> {
@@ -126,9 +186,10 @@ impl Stage {
         Ok(())
     }
 
-    fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
+            .stdin(Stdio::null())
             .env("DISPLAY", &self.display)
             .env_remove("WAYLAND_DISPLAY")
             .env("HOME", self.folder.path())
@@ -152,7 +213,7 @@ impl Stage {
         Ok(port)
     }
 
-    fn start(&mut self, mut command: Command, name: &str) -> anyhow::Result<()> {
+    pub(crate) fn start(&mut self, mut command: Command, name: &str) -> anyhow::Result<()> {
         command.stdout(File::create(self.said(name))?);
         let log = self.log(name)?;
         self.processes.push(Process::start(command, log)?);
@@ -160,12 +221,13 @@ impl Stage {
     }
 
     /// What a process wrote to standard output. It may hold links that sign in, so it goes with the test.
-    fn said(&self, name: &str) -> PathBuf {
+    pub(crate) fn said(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("{name}-said"))
     }
 
     fn log(&self, name: &str) -> anyhow::Result<File> {
-        Ok(File::create(self.results.join(format!("{name}.log")))?)
+        // A program that is started again goes on where it was.
+        Ok(File::options().create(true).append(true).open(self.results.join(format!("{name}.log")))?)
     }
 }
 
@@ -185,7 +247,7 @@ struct Process {
 impl Process {
     fn start(mut command: Command, log: File) -> anyhow::Result<Self> {
         let name = command.get_program().to_owned();
-        command.stdin(Stdio::null()).stderr(log).process_group(0);
+        command.stderr(log).process_group(0);
         let child = command.spawn().with_context(|| format!("{} cannot be started", name.display()))?;
         Ok(Self { child })
     }
@@ -280,6 +342,21 @@ impl Kiosk {
     async fn watch(&self) -> anyhow::Result<()> {
         self.client.execute(WATCH, vec![]).await?;
         Ok(())
+    }
+
+    /// Touches what has this test id, once it is there.
+    pub(crate) async fn click(&self, testid: &str) -> anyhow::Result<()> {
+        let css = format!("[data-testid='{testid}']");
+        self.client.wait().for_element(Locator::Css(&css)).await?.click().await?;
+        Ok(())
+    }
+
+    /// The text of what has this test id, once it is there.
+    pub(crate) async fn text(&self, testid: &str) -> anyhow::Result<String> {
+        let css = format!("[data-testid='{testid}']");
+        let element = self.client.wait().for_element(Locator::Css(&css)).await?;
+        // As it stands in the page: what is not drawn yet has no text for WebDriver.
+        Ok(element.prop("textContent").await?.unwrap_or_default().trim().to_owned())
     }
 
     /// The one-time link that was printed for this order.
@@ -438,7 +515,7 @@ fn png(picture: &image::GrayImage) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Waits until there is something.
-async fn wait<T>(what: &str, mut look: impl FnMut() -> anyhow::Result<Option<T>>) -> anyhow::Result<T> {
+pub(crate) async fn wait<T>(what: &str, mut look: impl FnMut() -> anyhow::Result<Option<T>>) -> anyhow::Result<T> {
     let until = Instant::now() + LIMIT;
     loop {
         if let Some(found) = look()? {
@@ -467,7 +544,7 @@ fn visitor_pages(said: &str) -> Vec<(String, String)> {
 }
 
 /// The app: `GUIDEPOST_APP_BIN`, or the one that was built beside this test.
-fn app() -> anyhow::Result<PathBuf> {
+pub(crate) fn app() -> anyhow::Result<PathBuf> {
     let app = match std::env::var_os("GUIDEPOST_APP_BIN") {
         Some(app) => PathBuf::from(app),
         None => target_folder()?.join("debug/guidepost"),
@@ -482,6 +559,6 @@ fn target_folder() -> anyhow::Result<PathBuf> {
     Ok(test.ancestors().nth(3).context("the test lies outside a target folder")?.to_owned())
 }
 
-fn text(path: &Path) -> anyhow::Result<&str> {
+pub(crate) fn text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().with_context(|| format!("{} is no text", path.display()))
 }

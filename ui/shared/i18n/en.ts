@@ -237,6 +237,23 @@ export const kiosk: Kiosk = {
     illFormed: "This is no sign-in link. Copy all of it and paste again.",
     away: "The server cannot be reached, try again in a moment",
     internal: "The app failed, try once more",
+    mobile: "Guide's mobile number",
+    mobileEmpty: "Type your mobile number",
+    mobileIllFormed: "11 digits, or + and the country code",
+    notGuide: "This number is no guide's. Please ask the admin.",
+    noTenant: "This kiosk does not know its venue. Please ask the admin.",
+    byLink: "Sign in with a link",
+    byMobile: "Sign in with your number",
+  },
+  kept: {
+    title: "Sign-in:",
+    keyring: "Stays after a restart",
+    until_reboot: "Stays until this computer is restarted",
+    memory: "Ends when the program is closed",
+    rebootNotice: "You stay signed in until this computer is restarted; then you will have to sign in again.",
+    memoryNotice:
+      "This computer has no place to keep the sign-in: when the program is opened again, you will have to sign in again. The admin finds the cause in the log.",
+    noticed: "All right",
   },
   settings: {
     title: "Settings",
