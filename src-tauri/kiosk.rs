@@ -316,7 +316,8 @@ impl Kiosk {
         })
     }
 
-    /// Looks at nothing any more, keeps the session or takes it out if that is still to be done, and lets the bundled server finish what is in flight.
+    /// Looks at nothing any more, keeps the session or takes it out if that is still to be done, and lets the bundled server
+    /// finish what is in flight.
     pub(crate) async fn close(&self) {
         self.eye.close();
         self.keeper.settle().await;
