@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tauri::State;
 use tauri::ipc::{Channel, Response};
-use wire::accounts::{CaptchaChallenge, SmsSent};
+use wire::accounts::{CaptchaChallenge, SmsSent, Via};
 use wire::api::{Entry, TaskOrder, TaskView};
 use wire::{InvalidNumber, Mobile, OrderNo, RequestId, Secret, SmsCode, TaskNo, VerifyCode, trim};
 
@@ -101,8 +101,9 @@ pub(crate) async fn send_sms(
     kiosk: App<'_>,
     mobile: Secret,
     captcha_token: Option<Secret>,
+    via: Option<Via>,
 ) -> Result<SmsSent, CommandError> {
-    kiosk.send_sms(&number(&mobile)?, captcha_token).await
+    kiosk.send_sms(&number(&mobile)?, captcha_token, via).await
 }
 
 /// A captcha for the sending of a code to a number.

@@ -27,6 +27,8 @@ pub(crate) struct KioskInfo {
     pub timezone: String,
     /// The server's time minus this machine's, in milliseconds.
     pub clock_offset: i64,
+    /// Whether codes for signing in can be spoken by a call as well.
+    pub voice: bool,
     /// The kiosk's settings.
     pub settings: Settings,
     /// In the demo: the visitors' pages, one click away.

@@ -12,7 +12,7 @@ use crate::settings::SettingsStore;
 use crate::source::Eye;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
-use wire::accounts::{CaptchaChallenge, SmsSent};
+use wire::accounts::{CaptchaChallenge, SmsSent, Via};
 use wire::api::Role;
 use wire::{ErrorCode, Mobile, RequestId, Secret, SmsCode, trim};
 
@@ -69,6 +69,7 @@ struct Bundled {
 struct Venue {
     timezone: String,
     clock_offset: i64,
+    voice: bool,
 }
 
 impl Kiosk {
@@ -110,7 +111,7 @@ impl Kiosk {
             visitor_pages: server.visitors().map(|(name, order_no)| VisitorPage { name, order_no }).collect(),
             server: tokio::sync::Mutex::new(Some(server)),
         });
-        let venue = Mutex::new(Venue { timezone: USUAL_ZONE.to_owned(), clock_offset: 0 });
+        let venue = Mutex::new(Venue { timezone: USUAL_ZONE.to_owned(), clock_offset: 0, voice: false });
         let resumed = OnceCell::new();
         Ok(Self { session, settings, client, link, inbox, screen, eye, keeper, resumed, bundled, now, venue })
     }
@@ -152,14 +153,14 @@ impl Kiosk {
             Ok(info) => {
                 // The server looked at its clock somewhere between the question and the answer.
                 let clock_offset = info.server_time - i64::midpoint(asked, (self.now)());
-                *self.venue() = Venue { timezone: info.timezone, clock_offset };
+                *self.venue() = Venue { timezone: info.timezone, clock_offset, voice: info.voice };
             }
             Err(Failure::Away(away)) => self.link.found(Some(away)),
             Err(Failure::Refused(refusal)) => {
                 tracing::warn!(code = ?refusal.code, "the server does not say what it is")
             }
         }
-        let Venue { timezone, clock_offset } = self.venue().clone();
+        let Venue { timezone, clock_offset, voice } = self.venue().clone();
         KioskInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             server: self.client.authority(),
@@ -167,6 +168,7 @@ impl Kiosk {
             guide: self.session.current().map(|session| session.guide),
             timezone,
             clock_offset,
+            voice,
             settings: self.settings.get(),
             visitor_pages: self.bundled.as_ref().map(|bundled| bundled.visitor_pages.clone()).unwrap_or_default(),
         }
@@ -191,9 +193,10 @@ impl Kiosk {
         &self,
         mobile: &Mobile,
         captcha_token: Option<Secret>,
+        via: Option<Via>,
     ) -> Result<SmsSent, CommandError> {
         let caller = self.caller_without_session();
-        self.client.send_sms(&caller, mobile, captcha_token).await.map_err(|f| self.refusal(f))
+        self.client.send_sms(&caller, mobile, captcha_token, via).await.map_err(|f| self.refusal(f))
     }
 
     /// A captcha for the sending of a code to a number.
@@ -457,12 +460,12 @@ mod tests {
             message: "no".into(),
             data,
         };
-        assert_eq!(kiosk.send_sms(&mobile, None).await, Err(refused(ErrorCode::SmsNeedCaptcha, Value::Null)));
+        assert_eq!(kiosk.send_sms(&mobile, None, None).await, Err(refused(ErrorCode::SmsNeedCaptcha, Value::Null)));
         assert_eq!(kiosk.captcha(&mobile).await.unwrap().salt, "s&");
-        let sent = kiosk.send_sms(&mobile, Some(Secret::new("solved"))).await.unwrap();
+        let sent = kiosk.send_sms(&mobile, Some(Secret::new("solved")), Some(Via::Voice)).await.unwrap();
         assert_eq!((sent.expire_in, sent.retry_after), (300, 60));
         let too_soon = refused(ErrorCode::SmsTooFrequent, json!({"retryAfter": 42}));
-        assert_eq!(kiosk.send_sms(&mobile, None).await, Err(too_soon));
+        assert_eq!(kiosk.send_sms(&mobile, None, None).await, Err(too_soon));
         assert_eq!(sign_in_by_sms(&kiosk).await, Err(refused(ErrorCode::SmsCodeWrong, json!({"remaining": 4}))));
         assert!(kiosk.session.current().is_none());
         sign_in_by_sms(&kiosk).await.unwrap();
@@ -473,7 +476,7 @@ mod tests {
             json!({"mobile": "+8613900000001", "scene": "login", "captchaToken": null, "via": null})
         );
         assert_eq!(asked[1].body, json!({"mobile": "+8613900000001", "scene": "login"}));
-        assert_eq!(asked[2].body["captchaToken"], "solved");
+        assert_eq!((&asked[2].body["captchaToken"], &asked[2].body["via"]), (&json!("solved"), &json!("voice")));
         assert_eq!(asked[5].body, json!({"mobile": "+8613900000001", "code": "012345", "requestId": "r1"}));
     }
 

@@ -5,7 +5,7 @@ use reqwest::header::{ACCEPT_LANGUAGE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
-use wire::accounts::{CaptchaChallenge, CaptchaRequest, SendSmsRequest, SmsLoginRequest, SmsSent};
+use wire::accounts::{CaptchaChallenge, CaptchaRequest, SendSmsRequest, SmsLoginRequest, SmsSent, Via};
 use wire::api::{ConsumeRequest, Consumed, Info, Me, SignInLinkRequest, SignedIn, TaskOrder, TaskView};
 use wire::{Envelope, ErrorCode, Mobile, RequestId, Secret, SmsCode, TaskNo};
 
@@ -154,9 +154,10 @@ impl ServerClient {
         caller: &Caller,
         mobile: &Mobile,
         captcha_token: Option<Secret>,
+        via: Option<Via>,
     ) -> Result<SmsSent, Failure> {
         let mobile = Some(Secret::new(mobile.expose()));
-        let body = SendSmsRequest { mobile, scene: SCENE.to_owned(), captcha_token, via: None };
+        let body = SendSmsRequest { mobile, scene: SCENE.to_owned(), captcha_token, via };
         let request = self.request(Method::POST, &["api", "sms", "send"], caller).timeout(self.limits.send);
         self.call(request.json(&body)).await
     }

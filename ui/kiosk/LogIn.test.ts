@@ -15,7 +15,7 @@ let app: App | undefined;
 const no = (error: CommandError) => Promise.reject(error);
 const refused = (code: number, data: unknown = null) => no({ kind: "refused", code, message: "", data });
 
-function open() {
+function open(voice = false) {
   const words = makeWords("zh-CN", {
     "zh-CN": { common: zh, kiosk: zhKiosk },
     en: { common: en, kiosk: enKiosk },
@@ -30,7 +30,7 @@ function open() {
   const prove = vi.fn<Prove>(() => Promise.resolve("solved"));
   const root = document.createElement("div");
   document.body.append(root);
-  app = createApp(LogIn, { host, prove });
+  app = createApp(LogIn, { host, prove, voice });
   app.use(words.plugin).mount(root);
   const find = (id: string): HTMLInputElement => {
     const found = root.querySelector<HTMLInputElement>(`[data-testid=${id}]`);
@@ -81,13 +81,23 @@ describe("by touch alone", () => {
     await page.keys("13900000001");
     expect(page.find("mobile").value).toBe("13900000001");
     await page.press("sms-send");
-    expect(page.host.sendSms).toHaveBeenCalledWith("+8613900000001", null);
+    expect(page.host.sendSms).toHaveBeenCalledWith("+8613900000001", null, null);
     expect(document.activeElement).toBe(page.find("sms-code"));
     await page.keys("048392");
     expect(page.host.smsLogin).toHaveBeenCalledOnce();
     const [mobile, code, requestId] = page.host.smsLogin.mock.calls[0] ?? [];
     expect([mobile, code]).toEqual(["+8613900000001", "048392"]);
     expect(requestId).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it("who gets no message can be called, where there is a channel for it", async () => {
+    const page = open(true);
+    await page.keys("13900000001");
+    await page.press("sms-send");
+    await vi.advanceTimersByTimeAsync(60_000);
+    await page.press("sms-voice");
+    expect(page.host.sendSms).toHaveBeenLastCalledWith("+8613900000001", null, "voice");
+    expect(page.text("sms-message")).toBe("即将来电播报验证码，5 分钟内有效，以最新的验证码为准");
   });
 
   it("a wrong code is selected, so that the next key begins anew", async () => {
@@ -152,7 +162,7 @@ describe("what the shell says", () => {
     await page.press("sms-send");
     expect(page.prove.mock.lastCall?.[0]).toMatchObject({ salt: "s&" });
     expect(page.host.captcha).toHaveBeenCalledWith("+8613900000001");
-    expect(page.host.sendSms.mock.lastCall).toEqual(["+8613900000001", "solved"]);
+    expect(page.host.sendSms.mock.lastCall).toEqual(["+8613900000001", "solved", null]);
     expect(page.text("sms-message")).toContain("已发送");
   });
 

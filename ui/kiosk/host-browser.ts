@@ -100,6 +100,7 @@ export function browserHost(): Host {
     guide,
     timezone: "Asia/Shanghai",
     clockOffset: at(9, 41) - Date.now(),
+    voice: query.has("voice"),
     settings,
     visitorPages: query.has("no-demo")
       ? []
@@ -190,8 +191,8 @@ export function browserHost(): Host {
       guide = "陈晓";
       shell.emit({ type: "session", guide });
     },
-    sendSms: async (_, captchaToken) => {
-      await call("send_sms", captchaToken === null ? "" : "solved");
+    sendSms: async (_, captchaToken, via) => {
+      await call("send_sms", captchaToken === null ? (via ?? "") : "solved");
       return { expireIn: 300, retryAfter: 60 };
     },
     captcha: async () => {

@@ -122,6 +122,8 @@ export interface components {
              * @description The server's time minus this machine's, in milliseconds.
              */
             clockOffset: number;
+            /** @description Whether codes for signing in can be spoken by a call as well. */
+            voice: boolean;
             /** @description The kiosk's settings. */
             settings: components["schemas"]["Settings"];
             /** @description In the demo: the visitors' pages, one click away. */

@@ -1,5 +1,6 @@
 // The one place that talks to the shell: what the screen may ask, and what it hears.
 import { Channel, invoke } from "@tauri-apps/api/core";
+import type { Via } from "../shared/sms/useSmsSend";
 import type { components } from "./host-types";
 
 type Schemas = components["schemas"];
@@ -37,7 +38,7 @@ export interface Host {
   saveSettings(settings: Settings): Promise<void>;
   signIn(link: string): Promise<void>;
   /** Has a code for signing in sent to a number (E.164). */
-  sendSms(mobile: string, captchaToken: string | null): Promise<SmsSent>;
+  sendSms(mobile: string, captchaToken: string | null, via: Via | null): Promise<SmsSent>;
   captcha(mobile: string): Promise<CaptchaChallenge>;
   /** Signs in with a code; the same `requestId` again takes up an answer that was lost. */
   smsLogin(mobile: string, code: string, requestId: string): Promise<void>;
@@ -76,7 +77,7 @@ const tauriHost: Host = {
   chooseSource: (choice) => invoke("choose_source", { choice }),
   saveSettings: (settings) => invoke("save_settings", { settings }),
   signIn: (link) => invoke("sign_in", { link }),
-  sendSms: (mobile, captchaToken) => invoke("send_sms", { mobile, captchaToken }),
+  sendSms: (mobile, captchaToken, via) => invoke("send_sms", { mobile, captchaToken, via }),
   captcha: (mobile) => invoke("captcha", { mobile }),
   smsLogin: (mobile, code, requestId) => invoke("sms_login", { mobile, code, requestId }),
   signOut: () => invoke("sign_out"),

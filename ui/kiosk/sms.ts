@@ -1,6 +1,6 @@
 // The field for SMS codes speaks of paths and of answers; here they become the shell's commands, and its errors answers.
 import { Code, NoAnswer, Refused } from "../shared/api/client";
-import type { Post } from "../shared/sms/useSmsSend";
+import type { Post, Via } from "../shared/sms/useSmsSend";
 import { type CommandError, commandError, type Host } from "./host";
 
 /** The two things that the field asks for. The page knows no network, so these are no addresses. */
@@ -34,9 +34,9 @@ export async function asked<T>(doing: Promise<T>): Promise<T> {
 
 export function postTo(host: Pick<Host, "sendSms" | "captcha">): Post {
   return (path, body) => {
-    const { mobile, captchaToken } = body as { mobile: string; captchaToken?: string };
+    const { mobile, captchaToken, via } = body as { mobile: string; captchaToken?: string; via?: Via };
     return asked<unknown>(
-      path === CAPTCHA ? host.captcha(mobile) : host.sendSms(mobile, captchaToken ?? null),
+      path === CAPTCHA ? host.captcha(mobile) : host.sendSms(mobile, captchaToken ?? null, via ?? null),
     );
   };
 }

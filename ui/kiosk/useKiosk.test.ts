@@ -22,6 +22,7 @@ const info: KioskInfo = {
   guide: "陈晓",
   timezone: "Asia/Shanghai",
   clockOffset: 0,
+  voice: false,
   settings: { locale: "zh-CN", mirrored: true, sound: false, source: null },
   visitorPages: [],
 };
