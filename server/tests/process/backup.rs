@@ -454,7 +454,10 @@ async fn changes_beside(file: &Path, wal: &Path) -> Vec<u8> {
     for statement in ["PRAGMA journal_mode = WAL", "UPDATE booking_order SET visitor_name = 'stale'"] {
         sqlx::query(statement).execute(&mut connection).await.unwrap();
     }
-    std::fs::read(wal).unwrap()
+    let changes = std::fs::read(wal).unwrap();
+    // Waited for: a connection that is dropped closes in a while, and takes away what lies beside the file by then.
+    connection.close().await.unwrap();
+    changes
 }
 
 #[test]
