@@ -104,7 +104,7 @@ texts! {
     /// 1401.
     NotSignedIn: "请先登录", "Sign in first.";
     /// 1401: one text for unknown name and wrong password.
-    WrongPassword: "用户名或密码不正确", "The user name or the password is wrong.";
+    WrongPassword: "用户名或密码不正确；连续输错五次后，十分钟内不再核对", "The user name or the password is wrong. After five wrong ones none is checked for ten minutes.";
     /// 1401: a sign-in link that is used up, run out or made up.
     LinkUsed: "登录链接无效或已使用，请索取新的链接", "This sign-in link has been used or has run out. Ask for a new one.";
     /// 1401: no or a wrong API key.
@@ -421,6 +421,8 @@ texts! {
     TrialTooMany: "  注意：每个通道 {count} 条超过通常的每小时 5 条，后面的会被服务商拒绝；可用 --scene 分批", "  note: {count} by one channel are more than the usual 5 an hour, and the provider will refuse the last ones; try some at a time with --scene";
     /// `doctor sms`: the question.
     TrialAsk: "确定发送吗？[y/N] ", "Send them? [y/N] ";
+    /// `doctor sms`: a number that gets no codes.
+    TrialPrefix: "这个号码的号段不发送验证码：见 sms.allowed_prefixes", "numbers that begin so get no codes: see sms.allowed_prefixes";
     /// `doctor sms`: refused.
     TrialNoTerminal: "没有终端可以询问：确定要发送请加 --yes", "there is no terminal to ask on: add --yes if they are to be sent";
     /// `doctor sms`: the answer was no.

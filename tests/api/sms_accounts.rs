@@ -146,3 +146,59 @@ async fn five_wrong_passwords_of_an_account_in_ten_minutes_and_not_six(stores: S
     venue.advance(Duration::from_secs(600)).await;
     login(&venue, "chief", made.expose()).await.ok();
 }
+
+/// However a name is spelt, and by whichever of its names an account is meant: the answers are those of a name that nobody
+/// has.
+#[apply(every_code_store)]
+async fn wrong_passwords_do_not_tell_whether_a_name_is_known_or_whose_it_is(stores: Stores) {
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |_| {}).await;
+    let app = venue.server.app();
+    let mobile = Mobile::parse("13900000009").unwrap();
+    let made = create::admin(app, TenantId(1), "chief", Some(&mobile), None).await.unwrap().unwrap();
+    let tries = async |names: [&str; 7]| {
+        let mut codes = Vec::new();
+        for name in names {
+            codes.push(login(&venue, name, "wrong").await.code());
+        }
+        codes
+    };
+    let known = [
+        "13900000009",
+        "+8613900000009",
+        "139 0000 0009",
+        "13900000009",
+        "13900000009",
+        "+8613900000009",
+        "139 00000009",
+    ];
+    let unknown = known.map(|name| name.replace('9', "8"));
+    let unknown = unknown.each_ref().map(|name| name.as_str());
+    let as_one = [1401, 1401, 1401, 1401, 1401, 1429, 1429];
+    assert_eq!((tries(known).await, tries(unknown).await), (as_one.to_vec(), as_one.to_vec()));
+    // By the account's other name: none of its tries is left, which is not said.
+    assert_eq!(tries(["chief"; 7]).await, as_one);
+    venue.advance(Duration::from_secs(600)).await;
+    let names = ["chief", "13900000009", "chief", "13900000009", "chief"];
+    for name in names {
+        login(&venue, name, "wrong").await.refused(401, 1401);
+    }
+    login(&venue, "chief", made.expose()).await.refused(401, 1401);
+    assert_eq!(tries(["CHIEF"; 7]).await, as_one, "another name, as the database sees it");
+    venue.advance(Duration::from_secs(600)).await;
+    login(&venue, "139 0000 0009", made.expose()).await.ok();
+}
+
+/// Each costs a hash.
+#[apply(every_code_store)]
+async fn an_address_has_so_many_wrong_passwords(stores: Stores) {
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.wrong = 3).await;
+    for n in 0..3 {
+        login(&venue, &format!("nobody{n}"), "wrong").await.refused(401, 1401);
+    }
+    login(&venue, "nobody3", "wrong").await.refused(429, 1429);
+    venue.advance(Duration::from_secs(600)).await;
+    let made = create::admin(venue.server.app(), TenantId(1), "chief", None, None).await.unwrap().unwrap();
+    for _ in 0..5 {
+        login(&venue, "chief", made.expose()).await.ok();
+    }
+}

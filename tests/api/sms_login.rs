@@ -265,6 +265,31 @@ async fn of_200_wrong_codes_at_once_five_are_compared(stores: Stores) {
     nobody.sms_login(MOBILE, &code).await.refused(429, 4006);
 }
 
+/// A key of a node, and what it held.
+type Dumped = Vec<(redis::aio::MultiplexedConnection, String, Vec<u8>)>;
+
+/// What the number's keys hold; helpers are not among them.
+async fn dump(venue: &Venue) -> Dumped {
+    let mut all = Vec::new();
+    for mut node in venue.redis_nodes().await {
+        let pattern = format!("{}*", venue.prefix());
+        let keys: Vec<String> = redis::cmd("KEYS").arg(pattern).query_async(&mut node).await.unwrap();
+        for key in keys {
+            let state: Vec<u8> = redis::cmd("DUMP").arg(&key).query_async(&mut node).await.unwrap();
+            all.push((node.clone(), key, state));
+        }
+    }
+    all
+}
+
+async fn restore(before: Dumped) {
+    for (mut node, key, state) in before {
+        let mut restore = redis::cmd("RESTORE");
+        restore.arg(key).arg(60_000).arg(state).arg("REPLACE");
+        let () = restore.query_async(&mut node).await.unwrap();
+    }
+}
+
 /// Redis falls back to an older state, as a replica that lags may.
 #[apply(every_code_store)]
 async fn a_used_code_cannot_come_alive_again(stores: Stores) {
@@ -273,24 +298,31 @@ async fn a_used_code_cannot_come_alive_again(stores: Stores) {
     }
     let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
     let (code, _) = sent(&venue, &gateway, "login").await;
-    let mut before = Vec::new();
-    for mut node in venue.redis_nodes().await {
-        let pattern = format!("{}*", venue.prefix());
-        let keys: Vec<String> = redis::cmd("KEYS").arg(pattern).query_async(&mut node).await.unwrap();
-        for key in keys {
-            let state: Vec<u8> = redis::cmd("DUMP").arg(&key).query_async(&mut node).await.unwrap();
-            before.push((node.clone(), key, state));
-        }
-    }
+    let before = dump(&venue).await;
     venue.nobody().sms_login(MOBILE, &code).await.ok();
-    for (mut node, key, state) in before {
-        let mut restore = redis::cmd("RESTORE");
-        restore.arg(key).arg(60_000).arg(state).arg("REPLACE");
-        let () = restore.query_async(&mut node).await.unwrap();
-    }
+    restore(before).await;
     // The store says that it is right; the database knows better.
     venue.nobody().sms_login(MOBILE, &code).await.refused(422, 4005);
     assert_eq!(venue.count("SELECT COUNT(*) FROM session").await, 1);
+}
+
+/// Nor for the request that has used it, once its ten seconds are over.
+#[apply(every_code_store)]
+async fn a_used_code_cannot_come_alive_again_for_its_own_request(stores: Stores) {
+    if stores == Stores::SqliteMemory {
+        return;
+    }
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
+    let (code, _) = sent(&venue, &gateway, "login").await;
+    let before = dump(&venue).await;
+    let nobody = venue.nobody();
+    login_as(&nobody, &code, "r1").await.ok();
+    for (later, again) in [(10, 0), (1, 4005)] {
+        venue.clock.advance(Duration::from_secs(later));
+        restore(before.clone()).await;
+        assert_eq!(login_as(&nobody, &code, "r1").await.code(), again, "{later} s later");
+    }
+    assert_eq!(venue.count("SELECT COUNT(*) FROM session").await, 2);
 }
 
 /// The contract's keys, literally; all of them with a life; no number and, beside the one key, no code in any.

@@ -228,8 +228,14 @@ async fn a_tenants_day_has_its_limit_and_one_alert(stores: Stores) {
         1,
         "{alerts}"
     );
-    venue.advance(Duration::from_secs(24 * 3600)).await;
-    venue.nobody().send_sms("13800000003", "login").await.ok();
+    // The next morning is another day, though the first one's alert is not a day old.
+    venue.advance(Duration::from_secs(23 * 3600)).await;
+    for n in 3..=4 {
+        venue.nobody().send_sms(&format!("1380000000{n}"), "login").await.ok();
+    }
+    venue.nobody().send_sms("13800000005", "login").await.refused(429, 1429);
+    let alerts = venue.count("SELECT COUNT(*) FROM alert WHERE kind = 'sms_daily_cap'").await;
+    assert_eq!(alerts, 2, "one a day");
 }
 
 #[apply(every_code_store)]

@@ -28,12 +28,14 @@ pub(crate) async fn reset_password(
     let mobile = mobile(&request.mobile)?;
     let code = sms_code("code", &request.code)?;
     // Before the code is used up.
-    let hash = hashed(&app, &request.new_password).await?;
+    fits(&request.new_password)?;
     let work = app.clone();
     app.see_through(async move {
         let to = Recipient::Mobile(mobile.clone());
         let scene = "reset_password";
         let used = check(&work, &Typed { tenant, to: &to, scene, code: &code, request_id: None, address }).await?;
+        // After it: a hash is dear, and a right code is a rare thing.
+        let hash = password::hash_for_request(&work, &request.new_password).await?;
         let done: Result<i64, ApiError> = transact(async || {
             let mut tx = work.db.begin().await?;
             if !used.record(&work, &mut tx).await? {
@@ -73,7 +75,8 @@ pub(crate) async fn set_password(
     if session.roles.contains(&Role::Admin) {
         return Err(ApiError::forbidden(Text::AdminPassword));
     }
-    let hash = hashed(&app, &request.new_password).await?;
+    fits(&request.new_password)?;
+    let hash = password::hash_for_request(&app, &request.new_password).await?;
     transact(async || {
         let mut tx = app.db.begin().await?;
         store::set_password(&mut tx, session.tenant, session.account_id, &hash).await?;
@@ -85,8 +88,6 @@ pub(crate) async fn set_password(
     Ok(Answer(true))
 }
 
-async fn hashed(app: &App, password: &Secret) -> Result<String, ApiError> {
-    password::hash_for_request(app, password)
-        .await
-        .ok_or_else(|| ApiError::bad_field("newPassword", Text::PasswordIllFormed))
+fn fits(password: &Secret) -> Result<(), ApiError> {
+    if password::fits(password) { Ok(()) } else { Err(ApiError::bad_field("newPassword", Text::PasswordIllFormed)) }
 }

@@ -1,6 +1,6 @@
 //! `admin add`, `api-key add`, `tenant add`.
 
-use super::say;
+use super::{WrongUsage, say};
 use anyhow::{Context, bail, ensure};
 use guidepost_server::accounts::create;
 use guidepost_server::app::App;
@@ -12,9 +12,9 @@ pub(super) async fn tenant(app: &App, named: Option<i64>) -> anyhow::Result<Tena
     let tenants = create::tenants(app).await?;
     match (named, tenants.as_slice()) {
         (Some(id), all) if all.contains(&TenantId(id)) => Ok(TenantId(id)),
-        (Some(id), _) => bail!("there is no tenant {id}"),
+        (Some(id), _) => bail!(WrongUsage(format!("there is no tenant {id}"))),
         (None, [only]) => Ok(*only),
-        (None, all) => bail!("there are {} tenants: name one with --tenant", all.len()),
+        (None, all) => bail!(WrongUsage(format!("there are {} tenants: name one with --tenant", all.len()))),
     }
 }
 

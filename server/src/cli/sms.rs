@@ -68,6 +68,10 @@ pub(super) async fn try_channels(common: &Common, sending: &Sending<'_>) -> anyh
     if let Some(wrong) = sending.scene.and_then(|scene| no_scene(&app, scene, chinese)) {
         bail!(WrongUsage(wrong));
     }
+    // It would try what nobody ever gets.
+    if !mobile.as_ref().is_none_or(|mobile| app.config.sms.allows(mobile)) {
+        bail!(WrongUsage(words.prefix.to_owned()));
+    }
     let order = Order {
         tenant,
         mobile: mobile.as_ref(),

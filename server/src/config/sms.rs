@@ -4,7 +4,7 @@ use super::ConfigError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use wire::Secret;
+use wire::{Mobile, Secret};
 
 /// `[sms]`
 #[derive(Debug, Clone, Deserialize)]
@@ -196,6 +196,11 @@ const MIN_KEEP_DAYS: u32 = 8;
 pub const SCENES: [&str; 5] = ["login", "register", "reset_password", "change_mobile", "confirm"];
 
 impl SmsConfig {
+    /// Whether such a number gets codes.
+    pub fn allows(&self, mobile: &Mobile) -> bool {
+        self.allowed_prefixes.iter().any(|prefix| mobile.expose().starts_with(prefix.as_str()))
+    }
+
     /// What a scene goes by.
     pub fn scene(&self, name: &str) -> SceneConfig {
         self.scenes.get(name).cloned().unwrap_or_else(|| SceneConfig::of(name))

@@ -6,11 +6,10 @@ use crate::accounts::store;
 use crate::app::App;
 use crate::ops::metrics::CONTENT_TYPE;
 use crate::text::Text;
-use crate::web_hooks::is_public;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wire::Envelope;
@@ -62,12 +61,46 @@ async fn readyz(State(app): State<App>) -> (StatusCode, &'static str) {
 async fn metrics(State(app): State<App>, request: Request) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let by_proxy = ["x-forwarded-for", "forwarded", "via"].iter().any(|name| request.headers().contains_key(*name));
-    if by_proxy || peer.is_none_or(is_public) {
+    if by_proxy || !peer.is_some_and(is_inside) {
         let text = format!("{}\n", Text::MetricsInside.say(lang_of(request.headers())));
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     match app.metrics.text() {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(_) => ApiError::from(wire::ErrorCode::Internal).into_response(),
+    }
+}
+
+/// This machine, and the networks that no stranger can call from: RFC 1918, RFC 4193.
+fn is_inside(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_inside;
+
+    #[test]
+    fn the_counters_are_for_this_machine_and_private_networks() {
+        for (address, inside) in [
+            ("127.0.0.1", true),
+            ("10.1.2.3", true),
+            ("172.31.0.1", true),
+            ("192.168.0.9", true),
+            ("::1", true),
+            ("fd00::1", true),
+            ("::ffff:192.168.0.9", true),
+            ("172.32.0.1", false),
+            ("100.64.0.1", false),
+            ("203.0.113.7", false),
+            ("2002:c0a8:9::1", false),
+            ("2001:0:1::1", false),
+            ("::ffff:203.0.113.7", false),
+        ] {
+            assert_eq!(is_inside(address.parse().unwrap()), inside, "{address}");
+        }
     }
 }

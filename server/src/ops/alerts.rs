@@ -63,6 +63,17 @@ pub(crate) async fn insert(
     Ok(())
 }
 
+/// Whether an alert of a kind was raised since a time (Unix ms).
+pub(crate) async fn raised_since(db: &Db, tenant: TenantId, kind: AlertKind, since: i64) -> Result<bool, DbError> {
+    let row = sqlx::query("SELECT 1 FROM alert WHERE tenant_id = ? AND kind = ? AND at > ? LIMIT 1")
+        .bind(tenant.0)
+        .bind(kind.as_str())
+        .bind(since)
+        .fetch_optional(db.read())
+        .await?;
+    Ok(row.is_some())
+}
+
 /// A tenant's alerts, the newest first.
 pub(crate) async fn list(app: &AppState, tenant: TenantId, before: i64, limit: i64) -> Result<Vec<AlertView>, DbError> {
     let rows = sqlx::query(

@@ -103,7 +103,7 @@ impl Asked {
 /// A number from a request; 4001 where it is none, or none of those that get codes.
 pub(super) fn allowed_mobile(app: &App, mobile: &Secret) -> Result<Recipient, ApiError> {
     let mobile = extract::mobile(mobile)?;
-    if !app.config.sms.allowed_prefixes.iter().any(|prefix| mobile.expose().starts_with(prefix.as_str())) {
+    if !app.config.sms.allows(&mobile) {
         return Err(ErrorCode::MobileInvalid.into());
     }
     Ok(Recipient::Mobile(mobile))
@@ -298,9 +298,10 @@ impl Sending {
             Full::Address => ApiError::retry_after(ErrorCode::SmsIpLimit, wait),
             Full::Tenant => {
                 // One alert a day.
-                let window = self.window("sms:cap-reached", self.tenant);
+                let window = self.window("sms:cap-reached", format_args!("{}:{}", self.tenant, self.day()));
                 let attempt = AttemptId::new(self.id.clone());
-                if let Ok(true) = self.app.codes.count(&window, &attempt, 1, DAY, DAY).await {
+                // A place and no count: those that find none leave nothing behind, however many come.
+                if let Ok(Place::Taken) = self.app.codes.take(&window, &attempt, 1, DAY).await {
                     alerts::raise(&self.app, self.tenant, AlertKind::SmsDailyCap, None).await;
                 }
                 ApiError::retry_after(ErrorCode::TooManyRequests, wait).saying(Text::SmsDailyCap)
@@ -373,7 +374,8 @@ impl Sending {
         let answer = self.settle(&report).await;
         let finished = transact(|| store::finish_send(&self.app.db, self.tenant, &self.id, &report)).await;
         if let Err(error) = finished {
-            tracing::error!(send.id = self.id, %error, "how a send ended could not be written");
+            tracing::error!(send.id = self.id, %error, "how a send ended could not be written; it is tried again");
+            tokio::spawn(finish_later(self.app.clone(), self.tenant, self.id.clone(), report.clone()));
         }
         self.app.receipts.expect(&self.app, message, at, report);
         answer
@@ -413,6 +415,20 @@ impl Sending {
             }
         });
     }
+}
+
+/// How long after one another it is tried to write down how a send ended, once the database did not take it.
+const FINISH_AGAIN: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
+
+/// Writes down how a send ended once the database goes on. Shut-down does not wait for it.
+async fn finish_later(app: App, tenant: TenantId, id: String, report: Report) {
+    for wait in FINISH_AGAIN {
+        tokio::time::sleep(wait).await;
+        if transact(|| store::finish_send(&app.db, tenant, &id, &report)).await.is_ok() {
+            return;
+        }
+    }
+    tracing::error!(send.id = id, "how a send ended was not written");
 }
 
 /// The cookie by which a browser's sends are counted, towards the captcha alone.

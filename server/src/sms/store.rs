@@ -171,7 +171,7 @@ pub(super) async fn settle_receipt(
     };
     let mut tx = db.begin().await?;
     let updated = sqlx::query(
-        "UPDATE sms_send SET receipt = ?, receipt_at = ?, outcome = CASE WHEN outcome = 'unknown' THEN 'sent' ELSE outcome END
+        "UPDATE sms_send SET receipt = ?, receipt_at = ?, outcome = CASE WHEN outcome IN ('unknown', 'sending') THEN 'sent' ELSE outcome END
          WHERE tenant_id = ? AND send_id = ? AND receipt IS NULL",
     )
     .bind(text)
@@ -194,8 +194,8 @@ pub(super) struct UseRow<'a> {
     pub(super) at: i64,
 }
 
-/// Records the use of a code, once; the attempt that has used it before, if it is not the first.
-pub(super) async fn insert_use(tx: &mut Tx, row: &UseRow<'_>) -> Result<Option<String>, DbError> {
+/// Records the use of a code, once; the attempt that has used it before, and when, if it is not the first.
+pub(super) async fn insert_use(tx: &mut Tx, row: &UseRow<'_>) -> Result<Option<(String, i64)>, DbError> {
     let inserted = sqlx::query("INSERT INTO sms_use (send_id, tenant_id, scene, attempt, at) VALUES (?, ?, ?, ?, ?)")
         .bind(row.send)
         .bind(row.tenant.0)
@@ -207,12 +207,12 @@ pub(super) async fn insert_use(tx: &mut Tx, row: &UseRow<'_>) -> Result<Option<S
     match inserted.map_err(DbError::from) {
         Ok(_) => Ok(None),
         Err(DbError::Duplicate) => {
-            let row = sqlx::query("SELECT attempt FROM sms_use WHERE tenant_id = ? AND send_id = ?")
+            let row = sqlx::query("SELECT attempt, at FROM sms_use WHERE tenant_id = ? AND send_id = ?")
                 .bind(row.tenant.0)
                 .bind(row.send)
                 .fetch_one(&mut **tx)
                 .await?;
-            Ok(Some(row.try_get("attempt")?))
+            Ok(Some((row.try_get("attempt")?, row.try_get("at")?)))
         }
         Err(error) => Err(error),
     }

@@ -80,6 +80,8 @@ pub struct Trial {
 pub struct Words {
     /// Whether to send.
     pub ask: &'static str,
+    /// The number gets no codes.
+    pub prefix: &'static str,
     /// There is nobody to ask.
     pub no_terminal: &'static str,
     /// The answer was no.
@@ -93,6 +95,7 @@ pub fn words(chinese: bool) -> Words {
     let lang = Lang::of(chinese);
     Words {
         ask: Text::TrialAsk.say(lang),
+        prefix: Text::TrialPrefix.say(lang),
         no_terminal: Text::TrialNoTerminal.say(lang),
         nothing_sent: Text::TrialNothingSent.say(lang),
         fault: Text::TrialFault.say(lang),

@@ -11,6 +11,7 @@ use crate::db::{DbError, Tx};
 use crate::http::error::ApiError;
 use crate::ops::this_server;
 use crate::redemption::counted_as;
+use crate::settings::Rules;
 use crate::text::Text;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,8 +20,8 @@ use wire::{ErrorCode, RequestId, SmsCode, TenantId};
 /// How long a repeat of the same attempt succeeds again: a hand that taps twice.
 const REPEATABLE: Duration = Duration::from_secs(10);
 
-/// An address's wrong codes are counted over this.
-const WRONG_SPAN: Duration = Duration::from_secs(600);
+/// An address's wrong codes and passwords are counted over this, and an account's wrong passwords.
+pub(crate) const WRONG_SPAN: Duration = Duration::from_secs(600);
 
 /// Wrong codes that an address of the venue's own networks has in that time.
 const VENUE_WRONG: u32 = 600;
@@ -45,8 +46,10 @@ pub(crate) struct Used {
     scene: String,
     send: String,
     attempt: String,
-    /// A repeat of the attempt may find it recorded.
-    repeatable: bool,
+    /// When it was checked (Unix ms).
+    checked_at: i64,
+    /// So long after the use a repeat of the attempt may find it recorded.
+    repeatable: Option<Duration>,
 }
 
 impl Used {
@@ -61,7 +64,12 @@ impl Used {
             at: app.clock.now_ms(),
         };
         let before = store::insert_use(tx, &row).await?;
-        let counts = before.is_none_or(|attempt| self.repeatable && attempt == self.attempt);
+        // The store has counted these seconds as well, unless it has fallen back.
+        let in_time = |at: i64| {
+            let late = Duration::from_millis(u64::try_from(self.checked_at.saturating_sub(at)).unwrap_or_default());
+            self.repeatable.is_some_and(|limit| late <= limit)
+        };
+        let counts = before.is_none_or(|(attempt, at)| attempt == self.attempt && in_time(at));
         if !counts {
             let (scene, send, server) = (&self.scene, &self.send, this_server());
             tracing::warn!(tenant.id = self.tenant.0, scene, send.id = send, server, "an SMS code was used before");
@@ -103,9 +111,7 @@ async fn check_repeatable(
     app.random.fill(&mut blind);
 
     let place = typed.address.map(|address| {
-        let venue = app.config.limits.sms.venue_networks.iter().any(|network| network.contains(address));
-        let limit = if venue { rules.sms.wrong.max(VENUE_WRONG) } else { rules.sms.wrong };
-        let window = WindowKey::named(&app.config.code_store.prefix, "sms:wrong", counted_as(address));
+        let (window, limit) = wrong_ones_of(app, &rules, address);
         (window, limit, AttemptId::new(uuid::Uuid::new_v4().simple().to_string()))
     });
     // The place is taken before the look, so that no more are looked at at once than there are places.
@@ -116,6 +122,7 @@ async fn check_repeatable(
         return Err(ApiError::retry_after(ErrorCode::TooManyRequests, wait));
     }
     let tried = Try { attempt: &attempt_id, code: typed.code, blind, repeatable, rule };
+    let checked_at = app.clock.now_ms();
     let step = app.codes.sms_try(&key, &tried).await;
     if !matches!(step, Ok(TryStep::Wrong(_)))
         && let Some((window, _, place)) = place
@@ -137,12 +144,20 @@ async fn check_repeatable(
             scene: typed.scene.to_owned(),
             send,
             attempt,
-            repeatable: typed.request_id.is_some(),
+            checked_at,
+            repeatable: typed.request_id.is_some().then_some(repeatable),
         }),
         TryStep::Wrong(left) => Err(ApiError::sms_code_wrong(left)),
         TryStep::None => Err(ErrorCode::SmsCodeExpired.into()),
         TryStep::Locked(wait) => Err(ApiError::retry_after(ErrorCode::SmsCodeLocked, wait)),
     }
+}
+
+/// Where an address's wrong codes and passwords are counted, and how many it has.
+pub(crate) fn wrong_ones_of(app: &App, rules: &Rules, address: IpAddr) -> (WindowKey, u32) {
+    let venue = app.config.limits.sms.venue_networks.iter().any(|network| network.contains(address));
+    let limit = if venue { rules.sms.wrong.max(VENUE_WRONG) } else { rules.sms.wrong };
+    (WindowKey::named(&app.config.code_store.prefix, "sms:wrong", counted_as(address)), limit)
 }
 
 /// Every outcome with scene, number's end and server, as a send's line has them: where a right code is not taken, whoever

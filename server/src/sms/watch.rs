@@ -4,7 +4,7 @@
 use super::store::{self, Used};
 use crate::accounts::store::tenants;
 use crate::app::AppState;
-use crate::codes::{AttemptId, WindowKey};
+use crate::codes::{AttemptId, Place, WindowKey};
 use crate::db::DbError;
 use crate::ops::alerts;
 use crate::ops::metrics::range_of;
@@ -20,6 +20,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Codes that are younger, or still alive, may yet be used.
 const SETTLED: Duration = Duration::from_secs(600);
+
+/// Servers look once a minute, each at its own time: one that raises an alert has written it long before this is over.
+const ONE_AT_A_TIME: Duration = Duration::from_secs(30);
 
 /// Networks that an alert names.
 const MOST_NETWORKS: usize = 5;
@@ -86,12 +89,16 @@ async fn raise(
     of: &[Used],
     (from, until): (i64, i64),
 ) -> Result<(), DbError> {
+    // The database remembers the hour, whatever becomes of the code store; that keeps two servers apart that see it at once.
+    if alerts::raised_since(&app.db, tenant, kind, app.clock.now_ms() - ms(HOUR)).await? {
+        return Ok(());
+    }
     let window =
         WindowKey::named(&app.config.code_store.prefix, "sms:alerted", format_args!("{tenant}:{}", kind.as_str()));
     let attempt = AttemptId::new(uuid::Uuid::new_v4().simple().to_string());
-    match app.codes.count(&window, &attempt, 1, HOUR, HOUR).await {
-        Ok(true) => {}
-        Ok(false) => return Ok(()),
+    match app.codes.take(&window, &attempt, 1, ONE_AT_A_TIME).await {
+        Ok(Place::Taken) => {}
+        Ok(Place::Full(_)) => return Ok(()),
         Err(error) => {
             tracing::warn!(%error, "whether an alert has been raised is not known; again in a minute");
             return Ok(());

@@ -9,7 +9,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 /// Whether an address belongs to the public network, however it is written.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_public_v4(v4),
         IpAddr::V6(v6) => is_public_v6(v6),

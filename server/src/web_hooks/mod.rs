@@ -5,8 +5,6 @@ mod address;
 mod send;
 mod store;
 
-pub(crate) use address::is_public;
-
 use crate::app::AppState;
 use crate::config::{WebHookConfig, WebHookEvent};
 use crate::db::{DbError, Tx};

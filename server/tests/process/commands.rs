@@ -130,7 +130,7 @@ fn orders_are_imported_from_the_command_line_whole_or_not_at_all() {
     let output = run(folder.path(), &["import", "orders", "/nowhere.csv"]);
     assert!(output.status.code() == Some(1) && text(&output.stderr).contains("/nowhere.csv cannot be opened"));
     let output = run(folder.path(), &["import", "orders", path, "--tenant", "9"]);
-    assert!(output.status.code() == Some(1) && text(&output.stderr).contains("there is no tenant 9"));
+    assert!(output.status.code() == Some(2) && text(&output.stderr).contains("there is no tenant 9"));
 }
 
 #[test]

@@ -222,6 +222,7 @@ fn a_trace_of_what_is_no_number_or_scene_is_wrong_usage() {
         (&["1380013800"][..], "That is no mobile number."),
         (&["-"], "That is no mobile number."),
         (&[MOBILE, "--scene", "nonsense"], "there is no scene nonsense; there are login, register"),
+        (&[MOBILE, "--tenant", "9"], "there is no tenant 9"),
         (&[MOBILE, "--nonsense"], "unexpected argument"),
         (&[], "a value is required"),
     ] {
@@ -233,6 +234,9 @@ fn a_trace_of_what_is_no_number_or_scene_is_wrong_usage() {
     assert_eq!(code, Some(2), "{text}");
     let mut chinese = with(folder.path(), &[], &["sms", "trace", "--mobile", "12"]);
     has(&told(&chinese.env("LANG", "zh_CN.UTF-8").output().unwrap()).1, &["手机号格式不正确"]);
+    let (code, text) = told(&run(folder.path(), &["doctor", "sms", "--send-to", "+85251234567", "--yes"]));
+    assert_eq!(code, Some(2), "{text}");
+    has(&text, &["see sms.allowed_prefixes"]);
     // A number of another country than those that get codes is none the less a number.
     let (code, text) = told(&run(folder.path(), &["sms", "trace", "--mobile", "+85251234567"]));
     assert_eq!(code, Some(0), "{text}");

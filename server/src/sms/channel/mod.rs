@@ -226,18 +226,24 @@ struct Timing {
     again: Duration,
     /// The longest wait for a place below a channel's rate.
     queue: Duration,
+    /// For a message in all: whoever asked for it is answered before their own patience ends, which is longer.
+    all: Duration,
 }
 
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(3),
+            connect: Duration::from_secs(2),
             total: Duration::from_secs(5),
             again: Duration::from_secs(1),
             queue: Duration::from_secs(2),
+            all: Duration::from_millis(12_500),
         }
     }
 }
+
+/// Why a channel was not asked whose answer might come too late.
+const NO_TIME: &str = "not asked, for no time is left";
 
 /// An alert of one kind about one channel is not raised again for so long (ms).
 const ALERT_AGAIN: i64 = 3_600_000;
@@ -343,15 +349,17 @@ impl Channels {
     ///    makes an alert and the next one is tried.
     /// 3. The provider's limit for the number (C), a refusal (D) and an unknown end (E) are the end of it: another channel
     ///    would break the limit, be refused as well, or send twice.
+    /// 4. A try that might not end in time is not begun: the first one of two is made, and the next channel asked.
     ///
     /// Whoever calls this must see it through, or a message that was sent is not known of.
     pub(crate) async fn send(&self, message: &Message) -> Report {
         let mut said = Vec::new();
         let mut tried = false;
+        let began = self.clock.monotonic();
         for channel in self.channels.iter().filter(|channel| channel.suits(&message.to, message.via)) {
             tried = true;
             let name = &channel.config.name;
-            match self.try_channel(channel, message).await {
+            match self.try_channel(channel, message, began).await {
                 Ok((outcome, provider_id, reason)) => {
                     said.push(format!("{name}: {reason}"));
                     let report = Report { outcome, channel: Some(name.clone()), provider_id, reason: said.join("; ") };
@@ -387,7 +395,7 @@ impl Channels {
         let channel = self.named(channel)?;
         anyhow::ensure!(channel.suits(&message.to, message.via), "this channel is for another kind of message");
         let name = Some(channel.config.name.clone());
-        let report = match self.try_channel(channel, message).await {
+        let report = match self.try_channel(channel, message, self.clock.monotonic()).await {
             Ok((outcome, provider_id, reason)) => Report { outcome, channel: name, provider_id, reason },
             Err(reason) => Report { outcome: Outcome::NotTaken, channel: name, provider_id: None, reason },
         };
@@ -481,11 +489,17 @@ impl Channels {
         &self,
         channel: &Channel,
         message: &Message,
+        began: Duration,
     ) -> Result<(Outcome, Option<String>, String), String> {
         let name = &channel.config.name;
         let request = Request { message, template: channel.config.template(&message.scene) };
+        let ends_in_time =
+            |after: Duration| self.clock.monotonic() - began + after + self.timing.total <= self.timing.all;
         let mut first = None;
         loop {
+            if !ends_in_time(Duration::ZERO) {
+                return Err(NO_TIME.to_owned());
+            }
             if !channel.breaker.admits(self.clock.monotonic()) {
                 return Err(first.unwrap_or_else(|| "failed five times in a row and rests".to_owned()));
             }
@@ -494,6 +508,9 @@ impl Channels {
                     Turn::Now => {}
                     Turn::After(wait) => tokio::time::sleep(wait).await,
                     Turn::Full(reason) => return Err(reason),
+                }
+                if !ends_in_time(Duration::ZERO) {
+                    return Err(NO_TIME.to_owned());
                 }
             }
             let answer = channel.carrier.carry(&request).await;
@@ -509,6 +526,8 @@ impl Channels {
                 Answer::NumberLimit(reason) => return Ok((Outcome::NumberLimit, None, reason)),
                 Answer::Refused(reason) => return Ok((Outcome::Refused, None, reason)),
                 Answer::Unknown(reason) => return Ok((Outcome::Unknown, None, reason)),
+                // No time for a second try is left; there may be for the next channel's first.
+                Answer::Passing(reason) if !ends_in_time(self.timing.again) => return Err(reason),
                 Answer::Passing(reason) if first.is_none() => {
                     first = Some(reason);
                     tokio::time::sleep(self.timing.again).await;

@@ -60,6 +60,7 @@ const QUICK: Timing = Timing {
     total: Duration::from_secs(2),
     again: Duration::from_millis(1),
     queue: Duration::ZERO,
+    all: Duration::from_secs(10),
 };
 
 /// Channels with a database for their alerts.

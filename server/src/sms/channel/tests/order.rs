@@ -118,6 +118,29 @@ async fn a_slow_answer_counts() {
     assert_eq!((first.count(), second.count()), (1, 0));
 }
 
+/// Who has asked must hear of it before their own patience ends, which is longer than ours.
+#[tokio::test]
+async fn a_try_that_might_end_too_late_is_not_begun() {
+    // Time for a second try, for the next channel alone, and for nothing.
+    for (taken, asked, outcome) in
+        [(7_999, (2, 0), Outcome::Sent), (8_000, (1, 1), Outcome::Sent), (8_001, (1, 0), Outcome::NotTaken)]
+    {
+        let (first, second, desk) = two().await;
+        first.answer([Reply::Slow(Duration::from_millis(200), 503, String::new())]);
+        let hurry = async {
+            while first.count() == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let taken = Duration::from_millis(taken);
+            desk.clock.advance(taken);
+            first.advance(taken);
+            second.advance(taken);
+        };
+        let (report, ()) = tokio::join!(desk.send(), hurry);
+        assert_eq!((report.outcome, (first.count(), second.count())), (outcome, asked), "after {taken} ms: {report:?}");
+    }
+}
+
 #[tokio::test]
 async fn with_all_channels_down_nothing_is_taken_and_an_alert_says_so() {
     let (first, second, desk) = two().await;
@@ -225,6 +248,9 @@ async fn what_is_for_a_demo_is_refused_elsewhere_by_name() {
 
 #[test]
 fn the_limits_of_time_are_those_of_the_documents() {
-    let Timing { connect, total, again, queue } = Timing::default();
-    assert_eq!([connect, total, again, queue].map(|limit| limit.as_secs()), [3, 5, 1, 2]);
+    let Timing { connect, total, again, queue, all } = Timing::default();
+    assert_eq!(
+        [connect, total, again, queue, all].map(|limit| limit.as_millis()),
+        [2_000, 5_000, 1_000, 2_000, 12_500]
+    );
 }
