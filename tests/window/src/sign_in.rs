@@ -50,7 +50,7 @@ async fn sign_out(stage: &Stage, kiosk: &Kiosk) -> anyhow::Result<()> {
     stage.keep(&kiosk.client, "settings").await?;
     kiosk.click("sign-out").await?;
     kiosk.shows("signed_out", seen).await?;
-    stage.logged("kiosk", "no session is kept any more").await?;
+    stage.logged("kiosk", "signed out: ").await?;
     Ok(())
 }
 
@@ -60,11 +60,14 @@ async fn kept(kiosk: &Kiosk) -> anyhow::Result<String> {
     Ok(element.attr("data-kept").await?.unwrap_or_default())
 }
 
-/// The first screen that is more than a start.
+/// The first screen that is more than a start, and that none came between.
 async fn first_screen(kiosk: &Kiosk) -> anyhow::Result<String> {
     let css = "[data-testid=kiosk]:not([data-state=starting])";
     let element = kiosk.client.wait().for_element(Locator::Css(css)).await?;
-    Ok(element.attr("data-state").await?.unwrap_or_default())
+    let first = element.attr("data-state").await?.unwrap_or_default();
+    let shown: Vec<_> = kiosk.shown().await?.into_iter().map(|one| one.state).collect();
+    assert!(shown.iter().all(|state| *state == first || state == "starting" || state.is_empty()), "{shown:?}");
+    Ok(first)
 }
 
 /// What must stand nowhere: the code, the whole number, and every token that there is.
@@ -151,6 +154,7 @@ async fn a_restart_finds_the_guide_in_the_keyring_until_they_sign_out() -> anyho
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), Some(&bus), None).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
+    assert!(kiosk.client.find(Locator::Css("[data-testid=why-sign-in]")).await.is_err(), "the guide signed out");
     secrets.are_not_written(&stage)
 }
 
@@ -217,6 +221,8 @@ async fn kept_nowhere(name: &str, locked: bool, cause: &str) -> anyhow::Result<(
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), bus.as_deref(), Some(&program)).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
+    assert!(kiosk.text("why-sign-in").await?.contains("保存登录的地方没有解锁或不可用"));
+    stage.keep(&kiosk.client, "5-asked-again").await?;
     secrets.are_not_written(&stage)
 }
 
