@@ -630,6 +630,41 @@ describe("submitting", () => {
     expect(at.label()).toBe("获取验证码");
   });
 
+  it("what was said of a number goes when the number is cleared", async () => {
+    const server = browser();
+    server.answers("/login", refusal(4004, { remaining: 3 }));
+    const at = page();
+    const client = new Client({ language: () => "zh-CN" });
+    at.onSubmit.mockImplementation(async (one) => {
+      await client.post("/login", { code: one });
+    });
+    await at.type("483921");
+    expect(at.message()).toContain("还可以再试 3 次");
+    at.typed.mobile = "";
+    await at.settle();
+    expect(at.message()).toBe("");
+  });
+
+  it("a send that failed has killed the older code as well", async () => {
+    const server = browser();
+    const at = page();
+    await at.press();
+    await at.type("4839");
+    await pass(60_000);
+    server.answers("/api/sms/send", refusal(4008));
+    await at.press();
+    expect([at.code.value, at.input.value]).toEqual(["", ""]);
+    expect(at.message()).toContain("短信没有发出");
+  });
+
+  it("a pasted message is an error under the field, and nothing of it stays", async () => {
+    browser();
+    const at = page();
+    await at.type("【博物馆】验证码 483921，5 分钟内有效");
+    expect(at.fault()).toBe("验证码是 6 位数字");
+    expect([at.code.value, at.input.value, at.submitted]).toEqual(["", "", []]);
+  });
+
   it("locked means that no code is sent either", async () => {
     const server = browser();
     server.answers("/login", refusal(4006, { retryAfter: 600 }));
