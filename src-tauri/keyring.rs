@@ -97,7 +97,7 @@ pub(crate) enum Look {
     Found(Found),
     /// Nobody is signed in.
     Nobody,
-    /// There may be a session in the best place, into which nobody can look.
+    /// Nobody knows: the best place is locked or missing, so that it could not have kept a session either.
     Blind,
 }
 
@@ -135,7 +135,7 @@ fn read(entry: &Entry) -> keyring_core::Result<Option<Stored>> {
         Err(error) => return Err(error),
     };
     let stored = serde_json::from_slice(&bytes).ok();
-    if stored.is_none() {
+    if stored.is_none() && bytes != TRIAL {
         tracing::warn!("what is kept there is no session");
     }
     Ok(stored)
@@ -200,8 +200,10 @@ impl Keyring {
         // A sign-out is as old as its session and counts before it; of two like ones the better place's.
         let newest = (0..entries.len()).rev().max_by_key(|&i| (entries[i].1.at, entries[i].1.session.is_none()));
         let Some(newest) = newest else {
-            let best = self.places.0.first().map(|place| place.kept);
-            return if best.is_some_and(|best| unread.contains(&best)) { Look::Blind } else { Look::Nobody };
+            return match self.places.0.first() {
+                Some(best) if unread.contains(&best.kept) || !self.takes(best).await => Look::Blind,
+                _ => Look::Nobody,
+            };
         };
         let (place, Stored { at, session }) = entries.swap_remove(newest);
         self.latest.fetch_max(at, Ordering::Relaxed);
@@ -299,6 +301,26 @@ impl Keyring {
     /// Empties a place of what was kept at this time or before.
     async fn clear(&self, place: &Place, at: i64) -> Result<Left, Unusable> {
         self.ask(place, move |entry| remove(entry, |stored| stored.at <= at), |_| ()).await
+    }
+
+    /// Whether a place that holds nothing would take a session: a locked one says that it is empty without being unlocked.
+    async fn takes(&self, place: &Place) -> bool {
+        let attempt = |entry: &Entry| {
+            // A prompt may have been answered after somebody signed in.
+            if read(entry)?.is_none() {
+                entry.set_secret(TRIAL)?;
+                entry.get_secret()?;
+                remove(entry, |_| false)?;
+            }
+            Ok(())
+        };
+        match self.ask(place, attempt, |_| ()).await {
+            Ok(()) => true,
+            Err(why) => {
+                tracing::warn!(place = ?place.kept, %why, "no session can be kept here");
+                false
+            }
+        }
     }
 
     async fn write(&self, place: &Place, stored: &Arc<Stored>) -> Result<(), Unusable> {

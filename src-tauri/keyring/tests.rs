@@ -126,6 +126,21 @@ async fn the_next_place_takes_what_a_locked_one_does_not_and_gives_it_up_later()
 }
 
 #[tokio::test]
+async fn a_locked_place_that_says_it_is_empty_is_known_by_what_it_does_not_take() {
+    let played = Played::new();
+    let calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let (open, counted) = (played.open(), calls.clone());
+    let locked_for_writing = move || match counted.fetch_add(1, Ordering::SeqCst) {
+        0 => open(),
+        _ => Err(Error::NoStorageAccess("prompt dismissed".into())),
+    };
+    assert!(matches!(keyring(Places::default().with(Kept::Keyring, locked_for_writing)).find().await, Look::Blind));
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    assert!(matches!(keyring(Places::default().with(Kept::Keyring, played.open())).find().await, Look::Nobody));
+    assert!(played.is_empty(), "nothing of the trial stays");
+}
+
+#[tokio::test]
 async fn the_newest_session_counts_wherever_it_is() {
     let (service, kernel) = (Played::new(), Played::new());
     let places = Places::default().with(Kept::Keyring, service.open()).with(Kept::UntilReboot, kernel.open());
@@ -138,7 +153,7 @@ async fn the_newest_session_counts_wherever_it_is() {
     assert_eq!(second.keep(&signed_in("second guide's")).await.0, Kept::UntilReboot);
     service.lock(false);
     let found = keyring(places.clone()).find().await.found();
-    assert_eq!(found, Some((Kept::UntilReboot, "second guide's".to_owned())));
+    assert_eq!(found, Some((Kept::UntilReboot, "second guide's".to_owned())), "the newest one, not the better place's");
     assert!(service.is_empty(), "the older one is done with");
 }
 

@@ -2,7 +2,7 @@
 //! killed and started again: with a keyring, with the kernel's alone, with none, and with one that is locked.
 
 use crate::ALONE;
-use crate::secret_service::{bus, in_a_log_in, keyring, without_kernel_keyring};
+use crate::secret_service::{bus, in_a_log_in, keyring, without_desktop, without_kernel_keyring};
 use crate::stage::{Camera, Kiosk, Stage, app, wait};
 use api_tests::{Gateway, Stores, Venue};
 use fantoccini::Locator;
@@ -188,6 +188,25 @@ async fn without_a_secret_service_the_kernel_keeps_the_session_until_the_next_re
     let kiosk = stage.kiosk_at(&server, camera.folder(), None, Some(&program)).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
     secrets.are_not_written(&stage)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_user_without_a_desktop_has_a_keyring_by_the_recipe_of_the_docs() -> anyhow::Result<()> {
+    let _alone = ALONE.lock().await;
+    let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteMemory, |_| {}).await;
+    let server = venue.base();
+    let mut stage = Stage::open("sign-in-without-desktop")?;
+    let camera = Camera::new(&stage)?;
+    let program = without_desktop(&stage, &app()?)?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, Some(&program)).await?;
+    sign_in(&stage, &kiosk, &gateway).await?;
+    assert_eq!(kept(&kiosk).await?, "keyring");
+
+    stage.kill_last();
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, Some(&program)).await?;
+    assert_eq!(first_screen(&kiosk).await?, "ready");
+    assert_eq!(kept(&kiosk).await?, "keyring");
+    sign_out(&stage, &kiosk).await
 }
 
 /// Signs in where no place keeps the session: it says so, works, and asks again after a restart.
