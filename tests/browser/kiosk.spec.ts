@@ -433,6 +433,11 @@ test.describe("while nothing can be checked", () => {
     await expect(page.getByTestId("answer").getByRole("button")).toHaveText(["设置与退出登录"]);
     await page.getByTestId("cannot-check-settings").tap();
     expect(await faults(page)).toEqual([]);
+    // What is inert is hit by no touch, so that one alone would not tell which of them is seen.
+    const layers = await page.evaluate(() =>
+      [".veil", ".answer"].map((one) => Number(getComputedStyle(document.querySelector(one)!).zIndex)),
+    );
+    expect(layers[0]).toBeGreaterThan(layers[1] ?? Infinity);
     // Another thing is away now; the settings stay.
     await emit(page, { type: "link", away: "server" });
     await page.getByTestId("sign-out").tap();
@@ -440,6 +445,34 @@ test.describe("while nothing can be checked", () => {
     expect(await calls(page)).toContain("sign_out");
     await expect(page.getByTestId("why-sign-in")).toHaveCount(0);
   });
+
+  for (const [width, height] of [
+    [1280, 800],
+    [800, 1280],
+    [800, 600],
+  ] as const) {
+    test(`the way out covers nothing on ${width}x${height}`, async ({ page, kioskUrl }) => {
+      await page.setViewportSize({ width, height });
+      await open(page, `${kioskUrl}?locale=en`);
+      await emit(page, { type: "link", away: "network" });
+      await emit(page, { type: "reading", orderTail: "010001", entry: "scan" });
+      await emit(page, {
+        type: "outcome",
+        outcome: { kind: "cannot_check", orderNo, away: "network" },
+      });
+      const out = await page.getByTestId("cannot-check-settings").boundingBox();
+      const others = await page.locator(".answer > .sign, .answer > h1, .answer dl > div").all();
+      expect(others.length).toBeGreaterThan(3);
+      for (const other of others) {
+        const box = await other.boundingBox();
+        const apart =
+          !!out &&
+          !!box &&
+          (box.x + box.width <= out.x || box.y >= out.y + out.height || box.x >= out.x + out.width);
+        expect(apart, JSON.stringify([out, box])).toBe(true);
+      }
+    });
+  }
 
   test("a code that is read closes the settings", async ({ page, kioskUrl }) => {
     await open(page, kioskUrl);
