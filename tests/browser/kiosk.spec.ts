@@ -434,10 +434,9 @@ test.describe("while nothing can be checked", () => {
     await page.getByTestId("cannot-check-settings").tap();
     expect(await faults(page)).toEqual([]);
     // What is inert is hit by no touch, so that one alone would not tell which of them is seen.
-    const layers = await page.evaluate(() =>
-      [".veil", ".answer"].map((one) => Number(getComputedStyle(document.querySelector(one)!).zIndex)),
-    );
-    expect(layers[0]).toBeGreaterThan(layers[1] ?? Infinity);
+    const layer = async (css: string) =>
+      Number(await page.locator(css).evaluate((one) => getComputedStyle(one).zIndex));
+    expect(await layer(".veil")).toBeGreaterThan(await layer(".answer"));
     // Another thing is away now; the settings stay.
     await emit(page, { type: "link", away: "server" });
     await page.getByTestId("sign-out").tap();
