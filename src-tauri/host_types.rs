@@ -23,6 +23,8 @@ pub(crate) struct KioskInfo {
     pub demo: bool,
     /// Who is signed in.
     pub guide: Option<String>,
+    /// Why somebody has to sign in again, where there is more to say than that nobody is signed in.
+    pub why: Option<WhySignIn>,
     /// The venue's zone (IANA name); all times are shown in it.
     pub timezone: String,
     /// The server's time minus this machine's, in milliseconds.
@@ -167,6 +169,8 @@ pub(crate) enum KioskEvent {
     Session {
         /// Who is signed in.
         guide: Option<String>,
+        /// Why somebody has to sign in again; `null` where somebody is signed in, or has signed out.
+        why: Option<WhySignIn>,
     },
     /// It is known now how long the session will be kept.
     #[serde(rename_all = "camelCase")]
@@ -186,6 +190,16 @@ pub(crate) enum Kept {
     UntilReboot,
     /// Nowhere: gone with the app.
     Memory,
+}
+
+/// Why somebody has to sign in again who did not sign out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WhySignIn {
+    /// The server does not know the session any more: its time was up, or it was taken back.
+    Ended,
+    /// The place that may hold a session is locked or missing.
+    NoKeyring,
 }
 
 /// What cannot be reached.
@@ -296,6 +310,9 @@ pub(crate) enum CommandError {
         /// What.
         away: Away,
     },
+    /// No connection came about, so the request surely never left: no message is on its way.
+    #[error("nothing was sent")]
+    Unsent,
     /// Nobody is signed in.
     #[error("nobody is signed in")]
     SignedOut,
@@ -333,6 +350,7 @@ pub(crate) enum CommandError {
         SourceState,
         KioskEvent,
         Kept,
+        WhySignIn,
         Away,
         Outcome,
         CommandError,

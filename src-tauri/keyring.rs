@@ -10,6 +10,7 @@ use crate::session::{Session, SignedIn};
 use keyring_core::{CredentialStore, Entry, Error};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
 use wire::Secret;
@@ -49,13 +50,63 @@ pub(crate) struct Keyring {
     places: Places,
     server: String,
     limit: Duration,
+    /// The machine's time in Unix milliseconds.
+    now: fn() -> i64,
+    /// The `at` of the newest entry that was seen or written.
+    latest: AtomicI64,
 }
 
-/// What an entry holds: with the name, so that the kiosk can say who is signed in while the server is away.
+/// What an entry holds.
 #[derive(Serialize, Deserialize)]
 struct Stored {
+    /// When its session was kept, in Unix milliseconds. A place that was locked for a while brings back an old entry; the
+    /// newest one counts, whichever place has it.
+    at: i64,
+    /// `None`: the session that was kept at that time was signed out, and so is everything older.
+    session: Option<StoredSession>,
+}
+
+/// With the name, so that the kiosk can say who is signed in while the server is away.
+#[derive(Serialize, Deserialize)]
+struct StoredSession {
     token: Secret,
     guide: String,
+}
+
+/// Which session is meant, and when it was kept.
+#[derive(Debug, Clone, PartialEq)]
+struct Held {
+    token: Secret,
+    at: i64,
+}
+
+/// The session of an earlier start.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    /// Where it was.
+    kept: Kept,
+    at: i64,
+    /// Whose it is.
+    pub signed_in: SignedIn,
+}
+
+/// What a look into every place has brought.
+#[derive(Debug)]
+pub(crate) enum Look {
+    /// The newest session that is kept.
+    Found(Found),
+    /// Nobody is signed in.
+    Nobody,
+    /// Nobody knows: the best place is locked or missing, so that it could not have kept a session either.
+    Blind,
+}
+
+/// What a place holds once a session has been taken out of it.
+#[derive(PartialEq)]
+enum Left {
+    Nothing,
+    /// An entry that is none of the session's business.
+    Another,
 }
 
 /// Why a place is of no use.
@@ -73,6 +124,31 @@ fn cause(error: &Error) -> String {
         Error::BadDataFormat(..) => "the entry is spoilt".to_owned(),
         Error::Ambiguous(entries) => format!("there are {} entries for this server", entries.len()),
         other => other.to_string(),
+    }
+}
+
+/// What stands in an entry; `None` where there is none, or nothing of ours.
+fn read(entry: &Entry) -> keyring_core::Result<Option<Stored>> {
+    let bytes = match entry.get_secret() {
+        Ok(bytes) => bytes,
+        Err(Error::NoEntry) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let stored = serde_json::from_slice(&bytes).ok();
+    if stored.is_none() && bytes != TRIAL {
+        tracing::warn!("what is kept there is no session");
+    }
+    Ok(stored)
+}
+
+/// Deletes an entry of which this is true, or that is spoilt.
+fn remove(entry: &Entry, which: impl FnOnce(&Stored) -> bool) -> keyring_core::Result<Left> {
+    if read(entry)?.is_some_and(|stored| !which(&stored)) {
+        return Ok(Left::Another);
+    }
+    match entry.delete_credential() {
+        Ok(()) | Err(Error::NoEntry) => Ok(Left::Nothing),
+        Err(error) => Err(error),
     }
 }
 
@@ -103,75 +179,162 @@ impl Places {
 }
 
 impl Keyring {
-    /// For the server at this address.
-    pub(crate) fn new(places: Places, server: String) -> Self {
-        Self { places, server, limit: LIMIT }
+    /// For the server at this address. `now` is the machine's time in Unix milliseconds.
+    pub(crate) fn new(places: Places, server: String, now: fn() -> i64) -> Self {
+        Self { places, server, limit: LIMIT, now, latest: AtomicI64::new(i64::MIN) }
     }
 
-    /// The session that was kept, and where.
-    async fn find(&self) -> Option<(Kept, SignedIn)> {
+    /// The newest session that is kept. What is older is deleted, wherever it is.
+    async fn find(&self) -> Look {
+        let (mut entries, mut unread) = (Vec::new(), Vec::new());
         for place in &self.places.0 {
-            let read = |entry: &Entry| match entry.get_secret() {
-                Ok(bytes) => Ok(Some(bytes)),
-                Err(Error::NoEntry) => Ok(None),
-                Err(error) => Err(error),
-            };
             match self.ask(place, read, |_| ()).await {
-                Ok(Some(bytes)) => match serde_json::from_slice::<Stored>(&bytes) {
-                    Ok(Stored { token, guide }) => return Some((place.kept, SignedIn { token, guide, keep: true })),
-                    Err(_) => tracing::warn!(place = ?place.kept, "what is kept there is no session"),
-                },
+                Ok(Some(stored)) => entries.push((place, stored)),
                 Ok(None) => {}
-                Err(why) => tracing::warn!(place = ?place.kept, %why, "cannot look for a session"),
+                Err(why) => {
+                    tracing::warn!(place = ?place.kept, %why, "cannot look for a session");
+                    unread.push(place.kept);
+                }
             }
         }
-        None
+        // A sign-out is as old as its session and counts before it; of two like ones the better place's.
+        let newest = (0..entries.len()).rev().max_by_key(|&i| (entries[i].1.at, entries[i].1.session.is_none()));
+        let Some(newest) = newest else {
+            return match self.places.0.first() {
+                Some(best) if unread.contains(&best.kept) || !self.takes(best).await => Look::Blind,
+                _ => Look::Nobody,
+            };
+        };
+        let (place, Stored { at, session }) = entries.swap_remove(newest);
+        self.latest.fetch_max(at, Ordering::Relaxed);
+        let mut settled = unread.is_empty();
+        for (place, _) in entries {
+            settled &= self.clear(place, at).await.is_ok();
+        }
+        match session {
+            Some(StoredSession { token, guide }) => {
+                Look::Found(Found { kept: place.kept, at, signed_in: SignedIn { token, guide, keep: true } })
+            }
+            None => {
+                if settled {
+                    // There is nothing left that it could speak of.
+                    self.clear(place, at).await.ok();
+                }
+                Look::Nobody
+            }
+        }
     }
 
     /// Keeps a session in the best place that takes it, and nowhere else.
-    async fn keep(&self, signed_in: &SignedIn) -> Kept {
-        let stored = Stored { token: signed_in.token.clone(), guide: signed_in.guide.clone() };
-        let Ok(bytes) = serde_json::to_vec(&stored) else { return Kept::Memory };
+    async fn keep(&self, signed_in: &SignedIn) -> (Kept, Held) {
+        // Newer than anything seen before, though the clock may have been put back.
+        let at = (self.now)().max(self.latest.load(Ordering::Relaxed).saturating_add(1));
+        self.latest.fetch_max(at, Ordering::Relaxed);
+        let held = Held { token: signed_in.token.clone(), at };
+        let session = StoredSession { token: signed_in.token.clone(), guide: signed_in.guide.clone() };
+        let stored = Arc::new(Stored { at, session: Some(session) });
         let mut kept = Kept::Memory;
         for place in &self.places.0 {
             if kept != Kept::Memory {
-                // An older session must not come to light when the better place fails one day.
-                self.delete(place).await;
+                // An older session must not come to light when the better place fails one day; and if it cannot be taken
+                // out, it is still the older one.
+                if let Err(why) = self.clear(place, at).await {
+                    tracing::debug!(place = ?place.kept, %why, "an older session that may be there stays");
+                }
                 continue;
             }
-            let bytes = bytes.clone();
-            let write = move |entry: &Entry| {
-                // The kernel takes an entry from whoever has no session of the system's, and then neither gives it back
-                // nor lets it go. So it has to be found out before the token is in it.
-                entry.set_secret(TRIAL)?;
-                entry.get_secret()?;
-                entry.set_secret(&bytes)
-            };
-            // A prompt that is answered later would keep what may have been signed out by then.
-            match self.ask(place, write, |entry| drop(entry.delete_credential())).await {
+            match self.write(place, &stored).await {
                 Ok(()) => kept = place.kept,
                 Err(why) => tracing::warn!(place = ?place.kept, %why, "cannot keep the session"),
             }
         }
         tracing::info!(place = ?kept, "where the session is kept");
-        kept
+        (kept, held)
     }
 
-    /// Takes the session out of every place.
-    async fn forget(&self) {
+    /// Takes a session out of every place, and whatever is older: it has been signed out. A newer one stays, for it is
+    /// another kiosk's of the same user of this system. Where a place cannot be reached, another one notes the sign-out.
+    async fn forget(&self, held: &Held) {
+        let (mut emptied, mut unreached, mut another) = (Vec::new(), false, false);
         for place in &self.places.0 {
-            self.delete(place).await;
+            match self.clear(place, held.at).await {
+                Ok(Left::Nothing) => emptied.push(place),
+                Ok(Left::Another) => another = true,
+                Err(why) => {
+                    tracing::warn!(place = ?place.kept, %why, "a session that may be kept there cannot be taken out");
+                    unreached = true;
+                }
+            }
+        }
+        if another {
+            tracing::info!("signed out: a newer session is kept, which stays");
+            return;
+        }
+        if !unreached {
+            tracing::info!("signed out: no session is kept any more");
+            return;
+        }
+        let signed_out = Arc::new(Stored { at: held.at, session: None });
+        for place in emptied {
+            match self.write(place, &signed_out).await {
+                Ok(()) => {
+                    tracing::info!(place = ?place.kept, "signed out: it is noted, and what could not be taken out is not used");
+                    return;
+                }
+                Err(why) => tracing::debug!(place = ?place.kept, %why, "cannot note the sign-out"),
+            }
+        }
+        tracing::warn!("signed out: the session may be found again, for it could not be taken out nor that be noted");
+    }
+
+    /// Takes this very session out of every place, and nothing else.
+    async fn take_out(&self, token: &Secret) {
+        for place in &self.places.0 {
+            let token = token.clone();
+            let mine = move |stored: &Stored| stored.session.as_ref().is_some_and(|session| session.token == token);
+            if let Err(why) = self.ask(place, |entry| remove(entry, mine), |_| ()).await {
+                tracing::warn!(place = ?place.kept, %why, "a session that may be kept there cannot be taken out");
+            }
         }
     }
 
-    async fn delete(&self, place: &Place) {
-        let delete = |entry: &Entry| match entry.delete_credential() {
-            Ok(()) | Err(Error::NoEntry) => Ok(()),
-            Err(error) => Err(error),
+    /// Empties a place of what was kept at this time or before.
+    async fn clear(&self, place: &Place, at: i64) -> Result<Left, Unusable> {
+        self.ask(place, move |entry| remove(entry, |stored| stored.at <= at), |_| ()).await
+    }
+
+    /// Whether a place that holds nothing would take a session: a locked one says that it is empty without being unlocked.
+    async fn takes(&self, place: &Place) -> bool {
+        let attempt = |entry: &Entry| {
+            // A prompt may have been answered after somebody signed in.
+            if read(entry)?.is_none() {
+                entry.set_secret(TRIAL)?;
+                entry.get_secret()?;
+                remove(entry, |_| false)?;
+            }
+            Ok(())
         };
-        if let Err(why) = self.ask(place, delete, |_| ()).await {
-            tracing::warn!(place = ?place.kept, %why, "a session that may be kept there cannot be taken out");
+        match self.ask(place, attempt, |_| ()).await {
+            Ok(()) => true,
+            Err(why) => {
+                tracing::warn!(place = ?place.kept, %why, "no session can be kept here");
+                false
+            }
         }
+    }
+
+    async fn write(&self, place: &Place, stored: &Arc<Stored>) -> Result<(), Unusable> {
+        let (new, late) = (stored.clone(), stored.at);
+        let write = move |entry: &Entry| {
+            let bytes = serde_json::to_vec(&*new).map_err(|error| Error::PlatformFailure(error.into()))?;
+            // The kernel takes an entry from whoever has no session of the system's, and then neither gives it back
+            // nor lets it go. So it has to be found out before the token is in it.
+            entry.set_secret(TRIAL)?;
+            entry.get_secret()?;
+            entry.set_secret(&bytes)
+        };
+        // A prompt that is answered later would keep what may have been signed out by then.
+        self.ask(place, write, move |entry| drop(remove(entry, |stored| stored.at <= late))).await
     }
 
     /// Does something with this server's entry in a place, within the time limit. What is done only after it is undone.
@@ -230,8 +393,8 @@ pub(crate) struct Keeper {
 #[derive(Debug, PartialEq)]
 enum Holds {
     Nothing,
-    /// The session of this token, wherever it was kept.
-    Session(Secret),
+    /// This session, wherever it was kept.
+    Session(Held),
 }
 
 impl Keeper {
@@ -240,28 +403,35 @@ impl Keeper {
         Self { keyring, session, screen, holds: Mutex::default() }
     }
 
-    /// The session of an earlier start, and where it was. What comes of it is for [`Self::take_up`] or [`Self::give_up`] to
-    /// say; until then it stays, whatever happens.
-    pub(crate) async fn find(&self) -> Option<(Kept, SignedIn)> {
-        self.keyring.as_ref()?.find().await
+    /// The session of an earlier start. What comes of it is for [`Self::take_up`] or [`Self::give_up`] to say; until then it
+    /// stays, whatever happens.
+    pub(crate) async fn find(&self) -> Look {
+        match &self.keyring {
+            Some(keyring) => keyring.find().await,
+            None => Look::Nobody,
+        }
     }
 
     /// The session that was found is this kiosk's again.
-    pub(crate) async fn take_up(&self, kept: Kept, found: SignedIn) {
+    pub(crate) async fn take_up(&self, found: Found) {
+        let Found { kept, at, signed_in } = found;
         tracing::info!(place = ?kept, "a session was found");
         // Held until the session has begun: in between it would look like one that has ended.
         let mut holds = self.holds.lock().await;
-        *holds = Some(Holds::Session(found.token.clone()));
-        let guide = Some(found.guide.clone());
-        self.session.begin(found);
-        self.screen.show(KioskEvent::Session { guide });
+        *holds = Some(Holds::Session(Held { token: signed_in.token.clone(), at }));
+        let guide = Some(signed_in.guide.clone());
+        self.session.begin(signed_in);
+        self.screen.show(KioskEvent::Session { guide, why: None });
         self.screen.show(KioskEvent::Kept { kept: Some(kept) });
     }
 
-    /// The session that was found is of no use any more.
-    pub(crate) async fn give_up(&self, found: SignedIn) {
-        *self.holds.lock().await = Some(Holds::Session(found.token));
-        self.settle().await;
+    /// The session that was found is of no use any more. Another one, which may be good, is left alone.
+    pub(crate) async fn give_up(&self, found: Found) {
+        let mut holds = self.holds.lock().await;
+        if let Some(keyring) = &self.keyring {
+            keyring.take_out(&found.signed_in.token).await;
+        }
+        holds.get_or_insert(Holds::Nothing);
     }
 
     /// Follows the session for ever, whoever ends or begins it.
@@ -284,19 +454,22 @@ impl Keeper {
                 // Nobody has looked yet: what is kept is for the next start.
                 return;
             }
-            let wanted = session.as_ref().map_or(Holds::Nothing, |session| Holds::Session(session.token.clone()));
-            if holds.as_ref() == Some(&wanted) {
-                return;
-            }
-            let kept = match &session {
-                Some(session) => Some(keyring.keep(session).await),
-                None => {
-                    keyring.forget().await;
-                    tracing::info!("no session is kept any more");
+            let kept = match (&session, holds.as_ref()) {
+                (None, Some(Holds::Nothing)) => return,
+                (Some(session), Some(Holds::Session(held))) if held.token == session.token => return,
+                (Some(session), _) => {
+                    let (kept, held) = keyring.keep(session).await;
+                    *holds = Some(Holds::Session(held));
+                    Some(kept)
+                }
+                (None, held) => {
+                    if let Some(Holds::Session(held)) = held {
+                        keyring.forget(held).await;
+                    }
+                    *holds = Some(Holds::Nothing);
                     None
                 }
             };
-            *holds = Some(wanted);
             self.screen.show(KioskEvent::Kept { kept });
         }
     }

@@ -1,8 +1,8 @@
 //! The parts of a running kiosk, put together.
 
 use crate::bundled_server::BundledServer;
-use crate::host_types::{CommandError, KioskEvent, KioskInfo, VisitorPage};
-use crate::keyring::{Keeper, Keyring, Places};
+use crate::host_types::{Away, CommandError, KioskEvent, KioskInfo, VisitorPage, WhySignIn};
+use crate::keyring::{Keeper, Keyring, Look, Places};
 use crate::link::{Link, Pace};
 use crate::redeem::{Inbox, Redeemer, Timings};
 use crate::screen::Screen;
@@ -86,7 +86,7 @@ impl Kiosk {
         let client = ServerClient::new(address, Limits::default())?.for_tenant(settings.tenant());
         let (bundled, keyring) = match backing {
             Backing::Demo(server) => (Some(*server), None),
-            Backing::Server(places) => (None, Some(Keyring::new(places, client.address()))),
+            Backing::Server(places) => (None, Some(Keyring::new(places, client.address(), now))),
         };
         let settings = Arc::new(settings);
         let session = Arc::new(Session::default());
@@ -122,26 +122,34 @@ impl Kiosk {
     }
 
     async fn take_up(&self) {
-        let Some((kept, found)) = self.keeper.find().await else { return };
-        let caller = Caller { token: Some(found.token.clone()), ..self.caller_without_session() };
+        let mut found = match self.keeper.find().await {
+            Look::Found(found) => found,
+            Look::Nobody => return,
+            Look::Blind => {
+                return self.screen.show(KioskEvent::Session { guide: None, why: Some(WhySignIn::NoKeyring) });
+            }
+        };
+        let caller = Caller { token: Some(found.signed_in.token.clone()), ..self.caller_without_session() };
         let guide = match self.client.me(&caller).await {
             Ok(me) if me.roles.contains(&Role::Guide) => me.name,
             // Nobody knows yet; the first answer of the server's will tell.
-            Err(Failure::Away(away)) => {
-                self.link.found(Some(away));
-                found.guide.clone()
+            Err(failure @ (Failure::Away(_) | Failure::Unsent)) => {
+                self.is_away(&failure);
+                found.signed_in.guide.clone()
             }
             Err(Failure::Refused(refusal)) if refusal.code != Some(ErrorCode::Unauthenticated) => {
                 tracing::warn!(code = ?refusal.code, "the server does not say who is signed in");
-                found.guide.clone()
+                found.signed_in.guide.clone()
             }
             // It has ended, or is no guide's any more.
             Ok(_) | Err(Failure::Refused(_)) => {
                 tracing::info!("the session that was kept is of no use any more");
-                return self.keeper.give_up(found).await;
+                self.keeper.give_up(found).await;
+                return self.screen.show(KioskEvent::Session { guide: None, why: Some(WhySignIn::Ended) });
             }
         };
-        self.keeper.take_up(kept, SignedIn { guide, ..found }).await;
+        found.signed_in.guide = guide;
+        self.keeper.take_up(found).await;
     }
 
     /// What the screen wants to know when it starts, and again when the server is back.
@@ -155,10 +163,10 @@ impl Kiosk {
                 let clock_offset = info.server_time - i64::midpoint(asked, (self.now)());
                 *self.venue() = Venue { timezone: info.timezone, clock_offset, voice: info.voice };
             }
-            Err(Failure::Away(away)) => self.link.found(Some(away)),
             Err(Failure::Refused(refusal)) => {
                 tracing::warn!(code = ?refusal.code, "the server does not say what it is")
             }
+            Err(failure) => drop(self.is_away(&failure)),
         }
         let Venue { timezone, clock_offset, voice } = self.venue().clone();
         KioskInfo {
@@ -166,6 +174,7 @@ impl Kiosk {
             server: self.client.authority(),
             demo: self.bundled.is_some(),
             guide: self.session.current().map(|session| session.guide),
+            why: self.screen.why_sign_in(),
             timezone,
             clock_offset,
             voice,
@@ -196,7 +205,14 @@ impl Kiosk {
         via: Option<Via>,
     ) -> Result<SmsSent, CommandError> {
         let caller = self.caller_without_session();
-        self.client.send_sms(&caller, mobile, captcha_token, via).await.map_err(|f| self.refusal(f))
+        let sent = self.client.send_sms(&caller, mobile, captcha_token, via).await;
+        sent.map_err(|failure| match failure {
+            Failure::Unsent => {
+                self.is_away(&failure);
+                CommandError::Unsent
+            }
+            failure => self.refusal(failure),
+        })
     }
 
     /// A captcha for the sending of a code to a number.
@@ -238,14 +254,14 @@ impl Kiosk {
             return Err(error);
         }
         self.session.begin(SignedIn { token, guide: signed_in.name.clone(), keep });
-        self.screen.show(KioskEvent::Session { guide: Some(signed_in.name) });
+        self.screen.show(KioskEvent::Session { guide: Some(signed_in.name), why: None });
         Ok(())
     }
 
     /// Ends the session, here at once and on the server if it can be reached.
     pub(crate) async fn sign_out(&self) {
         let Some(session) = self.session.end() else { return };
-        self.screen.show(KioskEvent::Session { guide: None });
+        self.screen.show(KioskEvent::Session { guide: None, why: None });
         let caller = Caller { token: Some(session.token), ..self.caller_without_session() };
         // Out of the keyring as well, whether or not the server can be reached.
         let ((), ended) = tokio::join!(self.keeper.settle(), self.client.sign_out(&caller));
@@ -276,7 +292,7 @@ impl Kiosk {
             && refusal.code == Some(ErrorCode::Unauthenticated)
         {
             if caller.token.as_ref().is_some_and(|token| self.session.end_of(token)) {
-                self.screen.show(KioskEvent::Session { guide: None });
+                self.screen.show(KioskEvent::Session { guide: None, why: Some(WhySignIn::Ended) });
             }
             return Err(CommandError::SignedOut);
         }
@@ -294,11 +310,18 @@ impl Kiosk {
                 message: refusal.message,
                 data: refusal.data,
             },
-            Failure::Away(away) => {
-                self.link.found(Some(away));
-                CommandError::Away { away }
-            }
+            failure => CommandError::Away { away: self.is_away(&failure) },
         }
+    }
+
+    /// Notes what a failure that is no refusal says is away.
+    fn is_away(&self, failure: &Failure) -> Away {
+        let away = match failure {
+            Failure::Away(away) => *away,
+            _ => Away::Network,
+        };
+        self.link.found(Some(away));
+        away
     }
 
     fn venue(&self) -> std::sync::MutexGuard<'_, Venue> {
@@ -509,6 +532,9 @@ mod tests {
         let asked = server.asked();
         assert_eq!((asked[2].path.as_str(), asked[2].authorization.as_deref()), ("/api/auth/me", Some("Bearer T")));
 
+        // Nobody had to ask why.
+        assert_eq!(second.info().await.why, None);
+
         // The server is away: nobody is signed out for that.
         let third = kept_in(&server, &store);
         assert_eq!(third.info().await.guide.as_deref(), Some("李娜"));
@@ -528,13 +554,51 @@ mod tests {
             first.close().await;
             server.replies([answer, nothing()]);
             let second = kept_in(&server, &store);
-            second.resume().await;
-            assert!(second.session.current().is_none());
+            let info = second.info().await;
+            assert_eq!((info.guide, info.why), (None, Some(WhySignIn::Ended)));
             assert_eq!(server.asked()[2].path, "/api/auth/me");
             let asked = server.asked().len();
             kept_in(&server, &store).resume().await;
             assert_eq!(server.asked().len(), asked, "nothing was kept");
         }
+    }
+
+    #[tokio::test]
+    async fn who_has_to_sign_in_again_because_no_place_can_be_looked_into_hears_so_and_nobody_else() {
+        tls();
+        let server = FakeServer::open().await;
+        let open = |places| {
+            Kiosk::start(&server.address, SettingsStore::open(None), Backing::Server(places), || 1_000).unwrap()
+        };
+        let locked = || Err(keyring_core::Error::NoStorageAccess("it is locked".into()));
+        let empty: Arc<keyring_core::CredentialStore> = keyring_core::mock::Store::new().unwrap();
+        let empty = move || Ok(empty.clone());
+        let kiosk = open(Places::default().with(Kept::Keyring, locked).with(Kept::UntilReboot, empty.clone()));
+        server.replies([Reply::Cut]);
+        assert_eq!(kiosk.info().await.why, Some(WhySignIn::NoKeyring));
+        server.replies([signed_in(&["guide"]), nothing()]);
+        sign_in_by_sms(&kiosk).await.unwrap();
+        assert_eq!(kiosk.screen.why_sign_in(), None);
+        kiosk.sign_out().await;
+        assert_eq!(kiosk.screen.why_sign_in(), None, "who signed out knows why");
+        let kiosk = open(Places::default().with(Kept::Keyring, empty).with(Kept::UntilReboot, locked));
+        assert_eq!(kiosk.info().await.why, None, "nobody was signed in");
+    }
+
+    #[tokio::test]
+    async fn a_message_that_surely_was_not_sent_is_told_from_one_of_which_nobody_knows() {
+        tls();
+        let mobile = Mobile::parse("13900000001").unwrap();
+        let address = crate::testing::unused_address().await;
+        let kiosk =
+            Kiosk::start(&address, SettingsStore::open(None), Backing::Server(Places::default()), || 1_000).unwrap();
+        assert_eq!(kiosk.send_sms(&mobile, None, None).await.unwrap_err(), CommandError::Unsent);
+        assert_eq!(kiosk.link.away(), Some(Away::Network));
+        let server = FakeServer::open().await;
+        let kiosk = super::tests::kiosk(&server).await;
+        server.replies([Reply::Cut]);
+        let lost = CommandError::Away { away: Away::Network };
+        assert_eq!(kiosk.send_sms(&mobile, None, None).await.unwrap_err(), lost);
     }
 
     #[tokio::test]
@@ -558,6 +622,7 @@ mod tests {
         let caller = first.caller().unwrap();
         assert_eq!(first.answer(&caller, first.client.tasks(&caller).await), Err(CommandError::SignedOut));
         assert_eq!(next().await, None);
+        assert_eq!(first.screen.why_sign_in(), Some(WhySignIn::Ended));
         let asked = server.asked().len();
         kept_in(&server, &store).resume().await;
         assert_eq!(server.asked().len(), asked, "nothing was kept");

@@ -6,7 +6,7 @@
 //! An answer may be lost after the server has redeemed. So an attempt keeps its `requestId` as long as its end is unknown:
 //! repeats of the same attempt, by itself or by a later scan of the same code, find the earlier success instead of "used".
 
-use crate::host_types::{Away, CommandError, KioskEvent, Outcome};
+use crate::host_types::{Away, CommandError, KioskEvent, Outcome, WhySignIn};
 use crate::link::Link;
 use crate::screen::Screen;
 use crate::server_client::{Caller, Failure, Refusal, ServerClient};
@@ -263,6 +263,7 @@ impl Redeemer {
                 }
                 Err(Failure::Refused(refusal)) => return Ok(Err(refusal)),
                 Err(Failure::Away(away)) => return Err(away),
+                Err(Failure::Unsent) => return Err(Away::Network),
             }
         }
     }
@@ -297,7 +298,7 @@ impl Redeemer {
         };
         tracing::info!(order.no = %order_no, outcome = kind(&outcome), "an attempt has its answer");
         if outcome == Outcome::SignedOut && self.session.end_of(&attempt.session.token) {
-            self.screen.show(KioskEvent::Session { guide: None });
+            self.screen.show(KioskEvent::Session { guide: None, why: Some(WhySignIn::Ended) });
         }
         let away = match &outcome {
             // The probe finds it back, and the screen leaves this answer.

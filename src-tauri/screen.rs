@@ -1,6 +1,6 @@
 //! Where events go: to the page, and to the next page after a reload.
 
-use crate::host_types::{Kept, KioskEvent, SourceHealth};
+use crate::host_types::{Kept, KioskEvent, SourceHealth, WhySignIn};
 use std::sync::{Mutex, PoisonError};
 
 /// Takes an event to a page; `false` when the page is gone.
@@ -19,6 +19,7 @@ struct State {
     health: Option<SourceHealth>,
     away: Option<crate::host_types::Away>,
     guide: Option<String>,
+    why: Option<WhySignIn>,
     kept: Option<Kept>,
 }
 
@@ -27,7 +28,7 @@ impl Screen {
     /// window, and a reload makes a new page.
     pub(crate) fn attach(&self, page: impl Fn(KioskEvent) -> bool + Send + 'static) {
         let mut state = self.lock();
-        page(KioskEvent::Session { guide: state.guide.clone() });
+        page(KioskEvent::Session { guide: state.guide.clone(), why: state.why });
         if state.kept.is_some() {
             page(KioskEvent::Kept { kept: state.kept });
         }
@@ -44,13 +45,21 @@ impl Screen {
         match &event {
             KioskEvent::Source { health } => state.health = Some(health.clone()),
             KioskEvent::Link { away } => state.away = *away,
-            KioskEvent::Session { guide } => state.guide.clone_from(guide),
+            KioskEvent::Session { guide, why } => {
+                state.guide.clone_from(guide);
+                state.why = *why;
+            }
             KioskEvent::Kept { kept } => state.kept = *kept,
             KioskEvent::Reading { .. } | KioskEvent::Outcome { .. } => {}
         }
         if state.page.as_ref().is_some_and(|page| !page(event)) {
             state.page = None;
         }
+    }
+
+    /// Why somebody has to sign in again, if that was said.
+    pub(crate) fn why_sign_in(&self) -> Option<WhySignIn> {
+        self.lock().why
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -76,7 +85,7 @@ mod tests {
         let health = SourceHealth { name: "Desk camera".into(), state: SourceState::Lost };
         screen.show(KioskEvent::Source { health: health.clone() });
         screen.show(KioskEvent::Link { away: Some(Away::Server) });
-        screen.show(KioskEvent::Session { guide: Some("Li Na".into()) });
+        screen.show(KioskEvent::Session { guide: Some("Li Na".into()), why: None });
         screen.show(KioskEvent::Kept { kept: Some(Kept::Memory) });
         screen.show(KioskEvent::Outcome { outcome: Outcome::Foreign });
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -89,7 +98,7 @@ mod tests {
         assert_eq!(
             *heard.lock().unwrap(),
             [
-                KioskEvent::Session { guide: Some("Li Na".into()) },
+                KioskEvent::Session { guide: Some("Li Na".into()), why: None },
                 KioskEvent::Kept { kept: Some(Kept::Memory) },
                 KioskEvent::Link { away: Some(Away::Server) },
                 KioskEvent::Source { health },

@@ -24,7 +24,7 @@ pub(crate) struct Limits {
     pub one_try: Duration,
     /// For anything else.
     pub request: Duration,
-    /// For the sending of a code: the server waits for one channel, and then for another.
+    /// For the sending of a code: the server waits for one channel and then for another, up to 15 s in all.
     pub send: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for Limits {
             connect: Duration::from_secs(1),
             one_try: Duration::from_secs(2),
             request: Duration::from_secs(5),
-            send: Duration::from_secs(15),
+            send: Duration::from_secs(16),
         }
     }
 }
@@ -46,6 +46,8 @@ pub(crate) enum Failure {
     Refused(Refusal),
     /// Nobody knows what came of the request.
     Away(Away),
+    /// No connection came about: the request surely never left.
+    Unsent,
 }
 
 /// The server's no.
@@ -268,7 +270,7 @@ impl ServerClient {
                 path = error.url().map(Url::path),
                 "no answer"
             );
-            Failure::Away(Away::Network)
+            if error.is_connect() { Failure::Unsent } else { Failure::Away(Away::Network) }
         };
         let mut answer = request.send().await.map_err(lost)?;
         let mut body = Vec::new();

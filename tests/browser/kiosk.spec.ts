@@ -420,6 +420,78 @@ test("signing out and in, with the faults in their place", async ({ page, kioskU
   await expect(kiosk(page)).toHaveAttribute("data-state", "ready");
 });
 
+test.describe("while nothing can be checked", () => {
+  test.use({ hasTouch: true, viewport: { width: 1280, height: 800 } });
+
+  test("a guide can sign out by touch, and is offered nothing that would not help", async ({
+    page,
+    kioskUrl,
+  }) => {
+    await open(page, kioskUrl);
+    await emit(page, { type: "link", away: "network" });
+    await expect(kiosk(page)).toHaveAttribute("data-state", "cannot_check");
+    await expect(page.getByTestId("answer").getByRole("button")).toHaveText(["设置与退出登录"]);
+    await page.getByTestId("cannot-check-settings").tap();
+    expect(await faults(page)).toEqual([]);
+    // What is inert is hit by no touch, so that one alone would not tell which of them is seen.
+    const layer = async (css: string) =>
+      Number(await page.locator(css).evaluate((one) => getComputedStyle(one).zIndex));
+    expect(await layer(".veil")).toBeGreaterThan(await layer(".answer"));
+    // Another thing is away now; the settings stay.
+    await emit(page, { type: "link", away: "server" });
+    await page.getByTestId("sign-out").tap();
+    await expect(kiosk(page)).toHaveAttribute("data-state", "signed_out");
+    expect(await calls(page)).toContain("sign_out");
+    await expect(page.getByTestId("why-sign-in")).toHaveCount(0);
+  });
+
+  for (const [width, height] of [
+    [1280, 800],
+    [800, 1280],
+    [800, 600],
+  ] as const) {
+    test(`the way out covers nothing on ${width}x${height}`, async ({ page, kioskUrl }) => {
+      await page.setViewportSize({ width, height });
+      await open(page, `${kioskUrl}?locale=en`);
+      await emit(page, { type: "link", away: "network" });
+      await emit(page, { type: "reading", orderTail: "010001", entry: "scan" });
+      await emit(page, {
+        type: "outcome",
+        outcome: { kind: "cannot_check", orderNo, away: "network" },
+      });
+      const out = await page.getByTestId("cannot-check-settings").boundingBox();
+      const others = await page.locator(".answer > .sign, .answer > h1, .answer dl > div").all();
+      expect(others.length).toBeGreaterThan(3);
+      for (const other of others) {
+        const box = await other.boundingBox();
+        const apart =
+          !!out &&
+          !!box &&
+          (box.x + box.width <= out.x || box.y >= out.y + out.height || box.x >= out.x + out.width);
+        expect(apart, JSON.stringify([out, box])).toBe(true);
+      }
+    });
+  }
+
+  test("a code that is read closes the settings", async ({ page, kioskUrl }) => {
+    await open(page, kioskUrl);
+    await emit(page, { type: "link", away: "network" });
+    await page.getByTestId("cannot-check-settings").tap();
+    await emit(page, ADMITTED);
+    await expect(page.getByTestId("answer-text")).toHaveText("12 人");
+    await expect(page.getByTestId("sign-out")).toHaveCount(0);
+  });
+});
+
+test("who has to sign in again reads why", async ({ page, kioskUrl }) => {
+  await page.goto(`${kioskUrl}?signed-out&no-demo&why=no_keyring`);
+  await expect(page.getByTestId("why-sign-in")).toContainText("保存登录的地方没有解锁或不可用");
+  expect(await faults(page)).toEqual([]);
+  await open(page, `${kioskUrl}?no-demo`);
+  await emit(page, { type: "session", guide: null, why: "ended" });
+  await expect(page.getByTestId("why-sign-in")).toHaveText("登录已到期或被收回，请重新登录。");
+});
+
 /** Touches these keys of the keypad. */
 async function keys(page: Page, digits: string): Promise<void> {
   for (const digit of digits) await page.getByTestId(`key-${digit}`).tap();
@@ -509,13 +581,13 @@ test.describe("signing in by number and code", () => {
   ] as const) {
     test(`everything fits on ${width}x${height}`, async ({ page, kioskUrl }) => {
       await page.setViewportSize({ width, height });
-      await page.goto(`${kioskUrl}?signed-out&no-demo&locale=en`);
+      await page.goto(`${kioskUrl}?signed-out&no-demo&locale=en&why=no_keyring`);
       await keys(page, "13900000001");
       const long = "the longest of what is said there";
       await refuseNext(page, "send_sms", { kind: "refused", code: 4008, message: long, data: null });
       await page.getByTestId("sms-send").tap();
       await expect(page.getByTestId("sms-message")).not.toBeEmpty();
-      const boxes = await page.locator(".log-in-fields, .keypad, .signed-out footer").all();
+      const boxes = await page.locator(".log-in-fields, .keypad, .signed-out footer, .signed-out-why").all();
       const found = await Promise.all(boxes.map((one) => one.boundingBox()));
       for (const box of found) {
         expect(box?.x).toBeGreaterThanOrEqual(0);
@@ -523,10 +595,11 @@ test.describe("signing in by number and code", () => {
         expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
         expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(height);
       }
-      const [fields, keypad, footer] = found;
+      const [why, fields, keypad, footer] = found;
       const apart = (a: typeof fields, b: typeof fields) =>
         !!a && !!b && (a.x + a.width <= b.x || a.y + a.height <= b.y);
       expect(apart(fields, keypad) && apart(keypad, footer) && apart(fields, footer)).toBe(true);
+      expect(apart(why, fields) && apart(why, keypad)).toBe(true);
     });
   }
 });

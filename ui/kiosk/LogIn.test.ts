@@ -176,6 +176,18 @@ describe("what the shell says", () => {
     expect(page.host.sendSms).toHaveBeenCalledOnce();
   });
 
+  it("a message that surely was not sent is told so, and one of which nobody knows is not", async () => {
+    const page = open();
+    page.host.sendSms
+      .mockImplementationOnce(() => no({ kind: "unsent" }))
+      .mockImplementationOnce(() => no({ kind: "away", away: "network" }));
+    await page.keys("13900000001");
+    await page.press("sms-send");
+    expect(page.text("sms-message")).toBe("网络不通，短信没有发送，请检查网络后再试");
+    await page.press("sms-send");
+    expect(page.text("sms-message")).toBe("网络不稳，不知道短信是否已发出。没有收到的话，可以再试");
+  });
+
   it.each<[CommandError, string]>([
     [{ kind: "away", away: "network" }, "网络不通，请检查网络后再试"],
     [{ kind: "away", away: "code_service" }, "服务器没有响应，请稍后再试"],

@@ -1,5 +1,6 @@
 // Plays the shell in a development server, so that the same screens run in a browser for design and tests.
 import type { CommandError, Host, Kept, KioskEvent, KioskInfo, Settings, TaskOrder, TaskView } from "./host";
+import type { WhySignIn } from "./state";
 
 declare global {
   interface Window {
@@ -98,6 +99,7 @@ export function browserHost(): Host {
     server: "127.0.0.1:8080",
     demo: !query.has("no-demo"),
     guide,
+    why: query.get("why") as WhySignIn | null,
     timezone: "Asia/Shanghai",
     clockOffset: at(9, 41) - Date.now(),
     voice: query.has("voice"),
@@ -116,7 +118,7 @@ export function browserHost(): Host {
     subscribe: async (on) => {
       await call("subscribe");
       listeners.push(on);
-      on({ type: "session", guide });
+      on({ type: "session", guide, why: guide === null ? (info.why ?? null) : null });
       if (guide !== null && kept) on({ type: "kept", kept });
       on({ type: "link", away: null });
       on({ type: "source", health: { name: "HD Pro Webcam", state: "live" } });

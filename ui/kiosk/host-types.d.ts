@@ -43,6 +43,9 @@ export interface components {
             kind: "away";
         } | {
             /** @enum {string} */
+            kind: "unsent";
+        } | {
+            /** @enum {string} */
             kind: "signed_out";
         } | {
             /** @enum {string} */
@@ -98,6 +101,7 @@ export interface components {
         } | {
             /** @description Who is signed in. */
             guide?: string | null;
+            why?: components["schemas"]["WhySignIn"] | null;
             /** @enum {string} */
             type: "session";
         } | {
@@ -115,6 +119,7 @@ export interface components {
             demo: boolean;
             /** @description Who is signed in. */
             guide?: string | null;
+            why?: components["schemas"]["WhySignIn"] | null;
             /** @description The venue's zone (IANA name); all times are shown in it. */
             timezone: string;
             /**
@@ -352,6 +357,11 @@ export interface components {
             /** @description The order that the page shows. */
             orderNo: components["schemas"]["OrderNo"];
         };
+        /**
+         * @description Why somebody has to sign in again who did not sign out.
+         * @enum {string}
+         */
+        WhySignIn: "ended" | "no_keyring";
     };
     responses: never;
     parameters: never;

@@ -14,6 +14,8 @@ export function asFault(error: CommandError): Error {
       return new Refused(error.code ?? 0, error.message, error.data ?? null);
     case "away":
       return new NoAnswer(error.away === "network" ? "network" : "server");
+    case "unsent":
+      return new NoAnswer("unsent");
     case "bad_field":
       return new Refused(error.field === "mobile" ? Code.mobileInvalid : Code.badRequest, "", {
         field: error.field,

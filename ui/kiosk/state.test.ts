@@ -8,6 +8,7 @@ import {
   initial,
   type Kiosk,
   type KioskEvent,
+  offersSettings,
   type Outcome,
   type ScreenKind,
   type SourceState,
@@ -295,7 +296,31 @@ describe("by hand", () => {
   });
 });
 
+describe("the way out", () => {
+  it("is offered where nothing can be checked and no touch leads away, so that a guide can sign out", () => {
+    const desk = new Desk();
+    expect(offersSettings(desk.kiosk)).toBe(false);
+    expect(desk.link("network").kind).toBe("cannot_check");
+    expect(offersSettings(desk.kiosk)).toBe(true);
+    expect(desk.hear({ type: "session", guide: null }).kind).toBe("signed_out");
+  });
+
+  it("is not offered where a touch leads to the settings anyway", () => {
+    const desk = new Desk().read().outcome(OUTCOMES.cannot_check);
+    expect([canTouchAway(desk.kiosk), offersSettings(desk.kiosk)]).toEqual([true, false]);
+    expect(offersSettings(new Desk().source("lost").kiosk)).toBe(false);
+  });
+});
+
 describe("the session", () => {
+  it("that has ended says so until somebody signs in", () => {
+    const desk = new Desk().hear({ type: "session", guide: null, why: "ended" });
+    expect(desk.kiosk.why).toBe("ended");
+    expect(desk.hear({ type: "session", guide: null, why: "no_keyring" }).kiosk.why).toBe("no_keyring");
+    expect(desk.hear({ type: "session", guide: "李娜" }).kiosk.why).toBeNull();
+    expect(desk.hear({ type: "session", guide: null }).kiosk.why).toBeNull();
+  });
+
   it("is kept as long as the shell says, and nothing is said of it once it has ended", () => {
     const desk = new Desk().read().hear({ type: "kept", kept: "memory" });
     expect([desk.kind, desk.kiosk.kept]).toEqual(["reading", "memory"]);

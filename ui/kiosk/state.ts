@@ -10,6 +10,7 @@ export type Away = Schemas["Away"];
 export type Entry = Schemas["Entry"];
 export type CommandError = Schemas["CommandError"];
 export type Kept = Schemas["Kept"];
+export type WhySignIn = Schemas["WhySignIn"];
 
 /** How long an answer stands if nobody touches the screen and no code comes, in milliseconds. */
 export const STANDS = { admitted: 2_500, refused: 4_000, foreign: 2_000 };
@@ -69,6 +70,8 @@ export interface Admission {
 export interface Kiosk {
   screen: Screen;
   guide: string | null;
+  /** Why somebody has to sign in again who did not sign out. */
+  why: WhySignIn | null;
   /** How long the session is kept; `null` while that is not known, or where nothing is to be said of it. */
   kept: Kept | null;
   away: Away | null;
@@ -99,6 +102,7 @@ export function initial(guide: string | null): Kiosk {
   return {
     screen: guide === null ? { kind: "signed_out" } : { kind: "ready" },
     guide,
+    why: null,
     kept: null,
     away: null,
     source: null,
@@ -140,6 +144,11 @@ function leave(kiosk: Kiosk, back: ByHand | null, now: number): Screen {
 /** When the screen changes by itself; `null` for never. */
 export function deadline(screen: Screen): number | null {
   return "until" in screen ? screen.until : null;
+}
+
+/** Nothing can be checked, and no touch leads away from it: the settings stay in reach, to sign out by. */
+export function offersSettings(kiosk: Kiosk): boolean {
+  return kiosk.screen.kind === "cannot_check" && !canTouchAway(kiosk);
 }
 
 /** What a touch may leave: answers that stand, and a "cannot check" that nothing known holds. */
@@ -270,9 +279,10 @@ function onHost(kiosk: Kiosk, event: KioskEvent, now: number): Kiosk {
     }
     case "session": {
       const guide = event.guide ?? null;
-      if (guide === kiosk.guide) return kiosk;
+      const why = event.why ?? null;
+      if (guide === kiosk.guide) return why === kiosk.why ? kiosk : { ...kiosk, why };
       // What one guide entered or saw is none of the next one's business.
-      const next = { ...kiosk, guide, kept: guide === null ? null : kiosk.kept, recent: [] };
+      const next = { ...kiosk, guide, why, kept: guide === null ? null : kiosk.kept, recent: [] };
       return { ...next, screen: rest(next) };
     }
     case "kept":

@@ -124,6 +124,29 @@ it("a timer that fires before its time is set again", async () => {
   expect(desk.kiosk.value.screen.kind).toBe("ready");
 });
 
+it("who is signed in is known before anything is shown", async () => {
+  const played = shell();
+  let heard: (event: KioskEvent) => void = () => undefined;
+  // The first event takes its time, as it does in the window.
+  played.host.subscribe.mockImplementation((on) => {
+    heard = on;
+    return new Promise(() => undefined);
+  });
+  const { desk } = await open(played);
+  expect(desk.info.value).not.toBeNull();
+  expect(desk.kiosk.value).toMatchObject({ guide: "陈晓", screen: { kind: "ready" } });
+  heard({ type: "session", guide: null, why: "ended" });
+  expect(desk.kiosk.value).toMatchObject({ screen: { kind: "signed_out" }, why: "ended" });
+});
+
+it("why somebody has to sign in again is known from the start as well", async () => {
+  const played = shell();
+  played.host.info.mockResolvedValue({ ...structuredClone(info), guide: null, why: "no_keyring" });
+  played.host.subscribe.mockResolvedValue();
+  const { desk } = await open(played);
+  expect(desk.kiosk.value).toMatchObject({ screen: { kind: "signed_out" }, why: "no_keyring" });
+});
+
 it("a shell that does not start is tried again", async () => {
   const played = shell();
   played.host.info.mockRejectedValueOnce({ kind: "internal" });

@@ -98,7 +98,13 @@ export function useKiosk(options: KioskOptions) {
 
   async function start(wait = 1_000): Promise<void> {
     try {
-      await loadInfo();
+      const first = await host.info();
+      // Known before anything is shown: otherwise the sign-in would flash up before the guide who is signed in.
+      dispatch({
+        type: "host",
+        event: { type: "session", guide: first.guide ?? null, why: first.why ?? null },
+      });
+      info.value = first;
       await host.subscribe((event) => {
         const wasAway = kiosk.value.away !== null;
         dispatch({ type: "host", event });

@@ -110,6 +110,16 @@ pub(crate) fn without_kernel_keyring(stage: &Stage, app: &Path) -> anyhow::Resul
     script(stage, "sandboxed", SANDBOX, app)
 }
 
+/// The recipe of docs/kiosk.md for a user without a desktop: a bus and a keyring with an empty password, begun with the app.
+const WITHOUT_DESKTOP: &str = r#"#!/bin/sh
+exec dbus-run-session -- bash -c 'printf "\n" | gnome-keyring-daemon --unlock --components=secrets >/dev/null; exec APP "$@"' bash "$@"
+"#;
+
+/// A program that stands for the app, started as docs/kiosk.md says for a user without a desktop.
+pub(crate) fn without_desktop(stage: &Stage, app: &Path) -> anyhow::Result<PathBuf> {
+    script(stage, "without-desktop", WITHOUT_DESKTOP, app)
+}
+
 fn script(stage: &Stage, name: &str, script: &str, app: &Path) -> anyhow::Result<PathBuf> {
     let program = stage.folder.path().join(name);
     std::fs::write(&program, script.replace("APP", text(app)?))?;

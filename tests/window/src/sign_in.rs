@@ -2,7 +2,7 @@
 //! killed and started again: with a keyring, with the kernel's alone, with none, and with one that is locked.
 
 use crate::ALONE;
-use crate::secret_service::{bus, in_a_log_in, keyring, without_kernel_keyring};
+use crate::secret_service::{bus, in_a_log_in, keyring, without_desktop, without_kernel_keyring};
 use crate::stage::{Camera, Kiosk, Stage, app, wait};
 use api_tests::{Gateway, Stores, Venue};
 use fantoccini::Locator;
@@ -50,7 +50,7 @@ async fn sign_out(stage: &Stage, kiosk: &Kiosk) -> anyhow::Result<()> {
     stage.keep(&kiosk.client, "settings").await?;
     kiosk.click("sign-out").await?;
     kiosk.shows("signed_out", seen).await?;
-    stage.logged("kiosk", "no session is kept any more").await?;
+    stage.logged("kiosk", "signed out: ").await?;
     Ok(())
 }
 
@@ -60,11 +60,14 @@ async fn kept(kiosk: &Kiosk) -> anyhow::Result<String> {
     Ok(element.attr("data-kept").await?.unwrap_or_default())
 }
 
-/// The first screen that is more than a start.
+/// The first screen that is more than a start, and that none came between.
 async fn first_screen(kiosk: &Kiosk) -> anyhow::Result<String> {
     let css = "[data-testid=kiosk]:not([data-state=starting])";
     let element = kiosk.client.wait().for_element(Locator::Css(css)).await?;
-    Ok(element.attr("data-state").await?.unwrap_or_default())
+    let first = element.attr("data-state").await?.unwrap_or_default();
+    let shown: Vec<_> = kiosk.shown().await?.into_iter().map(|one| one.state).collect();
+    assert!(shown.iter().all(|state| *state == first || state == "starting" || state.is_empty()), "{shown:?}");
+    Ok(first)
 }
 
 /// What must stand nowhere: the code, the whole number, and every token that there is.
@@ -151,6 +154,7 @@ async fn a_restart_finds_the_guide_in_the_keyring_until_they_sign_out() -> anyho
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), Some(&bus), None).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
+    assert!(kiosk.client.find(Locator::Css("[data-testid=why-sign-in]")).await.is_err(), "the guide signed out");
     secrets.are_not_written(&stage)
 }
 
@@ -186,6 +190,25 @@ async fn without_a_secret_service_the_kernel_keeps_the_session_until_the_next_re
     secrets.are_not_written(&stage)
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_user_without_a_desktop_has_a_keyring_by_the_recipe_of_the_docs() -> anyhow::Result<()> {
+    let _alone = ALONE.lock().await;
+    let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteMemory, |_| {}).await;
+    let server = venue.base();
+    let mut stage = Stage::open("sign-in-without-desktop")?;
+    let camera = Camera::new(&stage)?;
+    let program = without_desktop(&stage, &app()?)?;
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, Some(&program)).await?;
+    sign_in(&stage, &kiosk, &gateway).await?;
+    assert_eq!(kept(&kiosk).await?, "keyring");
+
+    stage.kill_last();
+    let kiosk = stage.kiosk_at(&server, camera.folder(), None, Some(&program)).await?;
+    assert_eq!(first_screen(&kiosk).await?, "ready");
+    assert_eq!(kept(&kiosk).await?, "keyring");
+    sign_out(&stage, &kiosk).await
+}
+
 /// Signs in where no place keeps the session: it says so, works, and asks again after a restart.
 async fn kept_nowhere(name: &str, locked: bool, cause: &str) -> anyhow::Result<()> {
     let _alone = ALONE.lock().await;
@@ -217,6 +240,8 @@ async fn kept_nowhere(name: &str, locked: bool, cause: &str) -> anyhow::Result<(
     stage.kill_last();
     let kiosk = stage.kiosk_at(&server, camera.folder(), bus.as_deref(), Some(&program)).await?;
     assert_eq!(first_screen(&kiosk).await?, "signed_out");
+    assert!(kiosk.text("why-sign-in").await?.contains("保存登录的地方没有解锁或不可用"));
+    stage.keep(&kiosk.client, "5-asked-again").await?;
     secrets.are_not_written(&stage)
 }
 

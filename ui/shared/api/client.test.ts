@@ -74,4 +74,28 @@ describe("a failure", () => {
     await vi.advanceTimersByTimeAsync(10_000);
     await asked;
   });
+
+  it.each([
+    ["a question", 10_000, (one: Client) => one.info()],
+    ["what makes the server send a message", 16_000, (one: Client) => one.post("/api/sms/send", {})],
+  ])("%s is given up on after %i ms", async (_, limit, ask) => {
+    vi.useFakeTimers();
+    let aborted = false;
+    fetched.mockImplementation(
+      (_, init) =>
+        new Promise((_, reject) => {
+          init?.signal?.addEventListener("abort", () => {
+            aborted = true;
+            reject(new DOMException("aborted", "AbortError"));
+          });
+        }),
+    );
+    const asked = expect(ask(new Client({ language: () => "en" }))).rejects.toMatchObject({
+      away: "network",
+    });
+    await vi.advanceTimersByTimeAsync(limit - 1);
+    expect(aborted).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    await asked;
+  });
 });

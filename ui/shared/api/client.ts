@@ -29,9 +29,12 @@ export const Code = {
   smsIpLimit: 4009,
 } as const;
 
-/** No answer of the server's: the network is away or too slow, or something between answered in its stead. */
+/**
+ * No answer of the server's: the network is away or too slow, or something between answered in its stead. `unsent`: the
+ * request surely never left, which a browser cannot tell and the kiosk's shell can.
+ */
 export class NoAnswer extends Error {
-  constructor(readonly away: "network" | "server") {
+  constructor(readonly away: "network" | "server" | "unsent") {
     super(`no answer: ${away}`);
   }
 }
@@ -68,7 +71,7 @@ export interface ClientOptions {
   language: () => string;
   /** The tenant, where the page's address names one. */
   tenant?: string | undefined;
-  /** Milliseconds after which an answer is no longer waited for. */
+  /** Milliseconds after which an answer is no longer waited for; without it 10 s, and 16 s for what changes something. */
   timeout?: number;
 }
 
@@ -110,7 +113,9 @@ export class Client {
   }
 
   private async call<Data>(path: string, body?: object): Promise<Data> {
-    const { language, tenant, timeout = 10_000 } = this.options;
+    const { language, tenant } = this.options;
+    // The server gives the sending of a message up to 15 s.
+    const { timeout = body ? 16_000 : 10_000 } = this.options;
     const headers: Record<string, string> = { "X-Client": "web", "Accept-Language": language() };
     if (tenant) headers["tenant-id"] = tenant;
     if (body) headers["Content-Type"] = "application/json";

@@ -10,6 +10,7 @@ export const common: Common = {
     send: "Get a code",
     sendAgain: "New code",
     sending: "Sending",
+    sendingLong: "Sending, {seconds} s so far",
     waitSeconds: "Again in {time} s",
     waitLong: "Again in {time}",
     sent: "Code sent, good for {minutes} min. Only the newest message counts.",
@@ -28,7 +29,7 @@ export const common: Common = {
     tooFrequent: "Too many messages, please wait a little",
     dailyLimit: "No more codes today: sends that failed count too. Try again tomorrow.",
     codeWrong: "Wrong code, {n} try left | Wrong code, {n} tries left",
-    codeWrongLast: "Wrong code, and no try is left. Ask for a new one later.",
+    codeWrongLast: "Wrong code, and no try is left. Ask for a new one after the countdown.",
     codeExpired: "This code has run out or has been used. Ask for a new one.",
     codeLocked: "Too many wrong codes, try again in about {minutes} min",
     needCaptcha: "The security check failed, try once more",
@@ -36,6 +37,7 @@ export const common: Common = {
     ipLimit: "Too many messages from this network, try again in about {minutes} min",
     tooMany: "Too many tries, try again in about {minutes} min",
     sendUnknown: "The network is shaky and the message may be on its way. If none comes, try again.",
+    unsent: "No network, so no message was sent. Check the network and try again.",
     offline: "No network. Check it and try again.",
     away: "The server does not answer, try again in a moment",
     failed: "Something went wrong, try once more",
@@ -204,6 +206,7 @@ export const kiosk: Kiosk = {
     code_service: "The code service is away",
     next: "Trying again by itself, goes on once it is back",
     keep: "Please wait, no need to queue again",
+    settings: "Settings and sign-out",
     tail: "Order ending in",
   },
   outOfOrder: {
@@ -244,6 +247,11 @@ export const kiosk: Kiosk = {
     noTenant: "This kiosk does not know its venue. Please ask the admin.",
     byLink: "Sign in with a link",
     byMobile: "Sign in with your number",
+    why: {
+      ended: "The sign-in has ended: its time was up, or it was taken back. Please sign in again.",
+      no_keyring:
+        "The place where this computer keeps the sign-in is locked or missing. Please sign in again; if it happens often, ask the admin.",
+    },
   },
   kept: {
     title: "Sign-in:",

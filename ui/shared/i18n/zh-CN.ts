@@ -9,6 +9,7 @@ export const common = {
     send: "获取验证码",
     sendAgain: "重新获取",
     sending: "正在发送",
+    sendingLong: "正在发送，已等待 {seconds} 秒",
     waitSeconds: "{time} 秒后重发",
     waitLong: "{time} 后重发",
     sent: "已发送，{minutes} 分钟内有效，以最新一条短信为准",
@@ -26,7 +27,7 @@ export const common = {
     tooFrequent: "发送过于频繁，请稍后再试",
     dailyLimit: "今日发送次数已达上限，没有发出的也计入次数，请明天再试",
     codeWrong: "验证码不正确，还可以再试 {n} 次",
-    codeWrongLast: "验证码不正确，次数已用完，请稍后重新获取",
+    codeWrongLast: "验证码不正确，次数已用完，请在倒计时结束后重新获取",
     codeExpired: "验证码已过期或已使用，请重新获取",
     codeLocked: "错误次数过多，约 {minutes} 分钟后再试",
     needCaptcha: "安全验证没有通过，请再试一次",
@@ -34,6 +35,7 @@ export const common = {
     ipLimit: "这个网络发送的短信过多，约 {minutes} 分钟后再试",
     tooMany: "尝试过于频繁，约 {minutes} 分钟后再试",
     sendUnknown: "网络不稳，不知道短信是否已发出。没有收到的话，可以再试",
+    unsent: "网络不通，短信没有发送，请检查网络后再试",
     offline: "网络不通，请检查网络后再试",
     away: "服务器没有响应，请稍后再试",
     failed: "出了点问题，请再试一次",
@@ -180,6 +182,7 @@ export const kiosk = {
     code_service: "核销码服务不可用",
     next: "正在自动重试，恢复后继续",
     keep: "请访客稍候，不用重新排队",
+    settings: "设置与退出登录",
     tail: "订单尾号",
   },
   outOfOrder: {
@@ -220,6 +223,10 @@ export const kiosk = {
     noTenant: "核销台没有设置场馆，请联系管理员",
     byLink: "用登录链接登录",
     byMobile: "用手机号登录",
+    why: {
+      ended: "登录已到期或被收回，请重新登录。",
+      no_keyring: "这台电脑保存登录的地方没有解锁或不可用，请重新登录；如常出现，请联系管理员。",
+    },
   },
   kept: {
     title: "登录：",

@@ -253,6 +253,23 @@ describe("sending", () => {
     expect(server.sends().length).toBe(1);
   });
 
+  it("that takes long says how long, and reads no seconds out", async () => {
+    const server = browser();
+    let answer: (value: object) => void = () => undefined;
+    server.answers("/api/sms/send", new Promise<object>((resolve) => (answer = resolve)));
+    const at = page();
+    await at.press();
+    await pass(10_000);
+    expect(at.message()).toBe("");
+    await pass(1_500);
+    expect(at.message()).toBe("正在发送，已等待 11 秒");
+    expect(at.said()).toBe("正在发送");
+    await pass(3_000);
+    answer(SENT);
+    await at.settle();
+    expect(at.message()).toContain("已发送");
+  });
+
   it("asks for nothing where the number is none, and tells the page", async () => {
     const server = browser();
     const at = page({ mobile: "1380013" });
@@ -551,7 +568,7 @@ describe("submitting", () => {
 
   it.each([
     [4004, { remaining: 3 }, "验证码不正确，还可以再试 3 次"],
-    [4004, { remaining: 0 }, "验证码不正确，次数已用完，请稍后重新获取"],
+    [4004, { remaining: 0 }, "验证码不正确，次数已用完，请在倒计时结束后重新获取"],
     [4005, null, "验证码已过期或已使用，请重新获取"],
     [4006, { retryAfter: 600 }, "错误次数过多，约 10 分钟后再试"],
     [1429, { retryAfter: 90 }, "尝试过于频繁，约 2 分钟后再试"],
@@ -578,6 +595,74 @@ describe("submitting", () => {
     server.answers("/login", { code: 0, msg: "", data: null });
     await at.type("483921");
     expect(at.submitted).toEqual(["483921", "483921"]);
+  });
+
+  it("the last wrong code locks the number, and the server's own seconds correct the usual ten minutes", async () => {
+    const server = browser();
+    server.answers("/login", refusal(4004, { remaining: 0 }), refusal(4006, { retryAfter: 60 }));
+    const at = page();
+    const client = new Client({ language: () => "zh-CN" });
+    at.onSubmit.mockImplementation(async (one) => {
+      await client.post("/login", { code: one });
+    });
+    await at.type("483921");
+    expect(at.label()).toBe("10:00 后重发");
+    await at.press();
+    expect(server.sends()).toEqual([]);
+    await at.submit();
+    expect(at.label()).toBe("60 秒后重发");
+    await pass(60_000);
+    expect(at.label()).toBe("重新获取");
+    expect(at.message(), "what had to be waited for is over").toBe("");
+    await at.press();
+    expect(server.sends()).toHaveLength(1);
+  });
+
+  it.each([1, undefined])("a wrong code with %s tries left locks nothing", async (remaining) => {
+    const server = browser();
+    server.answers("/login", refusal(4004, { remaining }));
+    const at = page();
+    const client = new Client({ language: () => "zh-CN" });
+    at.onSubmit.mockImplementation(async (one) => {
+      await client.post("/login", { code: one });
+    });
+    await at.type("483921");
+    expect(at.label()).toBe("获取验证码");
+  });
+
+  it("what was said of a number goes when the number is cleared", async () => {
+    const server = browser();
+    server.answers("/login", refusal(4004, { remaining: 3 }));
+    const at = page();
+    const client = new Client({ language: () => "zh-CN" });
+    at.onSubmit.mockImplementation(async (one) => {
+      await client.post("/login", { code: one });
+    });
+    await at.type("483921");
+    expect(at.message()).toContain("还可以再试 3 次");
+    at.typed.mobile = "";
+    await at.settle();
+    expect(at.message()).toBe("");
+  });
+
+  it("a send that failed has killed the older code as well", async () => {
+    const server = browser();
+    const at = page();
+    await at.press();
+    await at.type("4839");
+    await pass(60_000);
+    server.answers("/api/sms/send", refusal(4008));
+    await at.press();
+    expect([at.code.value, at.input.value]).toEqual(["", ""]);
+    expect(at.message()).toContain("短信没有发出");
+  });
+
+  it("a pasted message is an error under the field, and nothing of it stays", async () => {
+    browser();
+    const at = page();
+    await at.type("【博物馆】验证码 483921，5 分钟内有效");
+    expect(at.fault()).toBe("验证码是 6 位数字");
+    expect([at.code.value, at.input.value, at.submitted]).toEqual(["", "", []]);
   });
 
   it("locked means that no code is sent either", async () => {

@@ -14,7 +14,8 @@ export interface Typed {
 
 /**
  * Cleans what the field shows and holds it to six characters, spaces and the like not counted. A seventh key does
- * nothing, as in any full field. A longer paste is cut and said: it was hardly meant as a code, so it is not sent.
+ * nothing, as in any full field. A longer paste is cut and said: it was hardly meant as a code, so it is not sent. One
+ * with other characters in it, a whole message perhaps, leaves nothing: its beginning would be read as a code.
  */
 export function takeTyped(before: string, shown: string): Typed {
   let value = cleanDigits(shown);
@@ -22,6 +23,7 @@ export function takeTyped(before: string, shown: string): Typed {
   if (value.length > LENGTH) {
     const oneKeyMore = before.length === LENGTH && value.length === LENGTH + 1;
     cut = !oneKeyMore;
+    if (cut && /[^0-9]/.test(value)) return { value: "", fault: "ill_formed", complete: false };
     value = oneKeyMore ? before : value.slice(0, LENGTH);
   }
   const foreign = /[^0-9]/.test(value);

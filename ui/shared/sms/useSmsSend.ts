@@ -13,7 +13,7 @@ export type Via = "sms" | "voice";
 
 export type SendState =
   | { kind: "idle" }
-  | { kind: "sending" }
+  | { kind: "sending"; since: number }
   | { kind: "proving"; since: number }
   | { kind: "sent"; minutes: number; via: Via }
   | { kind: "failed"; fault: unknown };
@@ -34,7 +34,7 @@ export interface SmsSend {
   state: Readonly<ShallowRef<SendState>>;
   /** Milliseconds until another code may be asked for. */
   left: Readonly<ShallowRef<number>>;
-  /** The clock's reading that a long captcha counts by. */
+  /** The clock's reading that a long send and a long captcha count by. */
   now: Readonly<ShallowRef<number>>;
   /** Asks for a code; `false` where nothing was asked. */
   send: (via?: Via) => Promise<boolean>;
@@ -78,7 +78,7 @@ export function useSmsSend(options: SmsSendOptions): SmsSend {
     if (left.value === 0 && fault instanceof Refused && fault.retryAfter !== undefined) {
       state.value = { kind: "idle" };
     }
-    const counting = left.value > 0 || state.value.kind === "proving";
+    const counting = left.value > 0 || state.value.kind === "proving" || state.value.kind === "sending";
     if (counting) {
       timer ??= setInterval(tick, 250);
     } else {
@@ -136,7 +136,7 @@ export function useSmsSend(options: SmsSendOptions): SmsSend {
     const cores = surroundings.navigator.hardwareConcurrency;
     const captchaToken = await options.prove(challenge, { cores, signal });
     stopIfGone();
-    show({ kind: "sending" });
+    show({ kind: "sending", since: surroundings.now() });
     // Another demand for a captcha is an error like any other: never a circle.
     return post(options.sendPath(), { ...body, captchaToken });
   }
@@ -151,7 +151,7 @@ export function useSmsSend(options: SmsSendOptions): SmsSend {
     const { signal } = abort;
     const mobile = options.mobile() === null ? {} : { mobile: number.value };
     const spoken = via === "voice" ? { via } : {};
-    show({ kind: "sending" });
+    show({ kind: "sending", since: surroundings.now() });
     let end: SendState;
     try {
       const data = await ask({ ...mobile, scene: options.scene(), ...spoken }, signal);

@@ -10,6 +10,7 @@ export function faultWords(t: Translate, fault: unknown, tried: Tried): string {
   if (fault instanceof CaptchaFailed) return t("common.sms.needCaptcha");
   if (fault instanceof NoAnswer) {
     if (fault.away === "server") return t("common.sms.away");
+    if (fault.away === "unsent") return tried === "send" ? t("common.sms.unsent") : t("common.sms.offline");
     return tried === "send" ? t("common.sms.sendUnknown") : t("common.sms.offline");
   }
   if (!(fault instanceof Refused)) return t("common.sms.failed");
