@@ -95,39 +95,36 @@ pub(crate) async fn login(
         Some(account) => app.keys.digests.hex(&[b"account", &account.id.to_be_bytes()]),
         None => app.keys.digests.hex(&[&b"nobody"[..], named[0], named[1]]),
     });
-    let mut places = vec![(by_name, WRONG), (by_account, WRONG)];
+    let mut places = vec![(by_name, WRONG)];
     if let Some(address) = address {
         let rules = app.rules(tenant).await?;
         places.insert(0, wrong_ones_of(&app, &rules, address));
     }
     let attempt = AttemptId::new(uuid::Uuid::new_v4().simple().to_string());
-    let last = places.len() - 1;
-    let mut compares = true;
     // The places are taken before the look, so that no more are looked at at once than there are places.
-    for (n, (window, limit)) in places.iter().enumerate() {
-        match app.codes.take(window, &attempt, *limit, WRONG_SPAN).await {
-            Ok(Place::Taken) => {}
-            // By another name of the account. To say so would tell that both names are one's: it is a wrong password.
-            Ok(Place::Full(_)) if n == last => compares = false,
-            full_or_away => {
-                for (window, _) in &places[..=n] {
-                    later::give_back(&app.codes, window, &attempt).await;
-                }
-                return Err(match full_or_away {
-                    Ok(Place::Full(wait)) => {
-                        ApiError::retry_after(ErrorCode::TooManyRequests, wait).saying(Text::PasswordTries)
-                    }
-                    Err(error) => away(error),
-                    Ok(Place::Taken) => ErrorCode::Internal.into(),
-                });
-            }
-        }
+    let asked = places.iter().map(|(window, limit)| (window, *limit, WRONG_SPAN));
+    if let Some((_, wait)) = later::take_all(&app.codes, asked, &attempt).await.map_err(away)? {
+        return Err(ApiError::retry_after(ErrorCode::TooManyRequests, wait).saying(Text::PasswordTries));
     }
+    let of_account = app.codes.take(&by_account, &attempt, WRONG, WRONG_SPAN).await;
+    places.push((by_account, WRONG));
+    let give_back = async || {
+        for (window, _) in &places {
+            later::give_back(&app.codes, window, &attempt).await;
+        }
+    };
+    let compares = match of_account {
+        Ok(Place::Taken) => true,
+        // By another name of the account. To say so would tell that both names are one's: it is a wrong password.
+        Ok(Place::Full(_)) => false,
+        Err(error) => {
+            give_back().await;
+            return Err(away(error));
+        }
+    };
     let matches = verify(request.password, hash.unwrap_or_else(|| NOBODY.clone())).await;
     let account = account.filter(|_| checkable && matches && compares).ok_or_else(wrong)?;
-    for (window, _) in &places {
-        later::give_back(&app.codes, window, &attempt).await;
-    }
+    give_back().await;
 
     let mut tx = app.db.begin().await?;
     let signed_in = session::open(&app, &mut tx, &account).await?;

@@ -1,6 +1,6 @@
 //! Steps back that a code store which hangs must make when it goes on: a place given back, a send taken back.
 
-use super::{AttemptId, CodeStore, CodesResult, WindowKey};
+use super::{AttemptId, CodeStore, CodesResult, Place, WindowKey};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,33 @@ pub(crate) async fn until_done_twice<W: Future<Output = CodesResult<()>>>(step: 
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     false
+}
+
+/// Takes a place in each of these windows, each with its limit and span, or in none. `Some`: which of them was full, and
+/// for how long.
+///
+/// # Errors
+/// Where the store does not answer.
+pub(crate) async fn take_all<'a>(
+    codes: &Arc<dyn CodeStore>,
+    windows: impl Iterator<Item = (&'a WindowKey, u32, Duration)>,
+    attempt: &AttemptId,
+) -> CodesResult<Option<(usize, Duration)>> {
+    let mut asked = Vec::new();
+    for (n, (window, limit, span)) in windows.enumerate() {
+        asked.push(window);
+        let full = match codes.take(window, attempt, limit, span).await {
+            Ok(Place::Taken) => continue,
+            Ok(Place::Full(wait)) => Ok(Some((n, wait))),
+            Err(error) => Err(error),
+        };
+        // A store that did not answer may have taken this one.
+        for window in asked {
+            give_back(codes, window, attempt).await;
+        }
+        return full;
+    }
+    Ok(None)
 }
 
 /// Gives a place back, or sees to it that it is given back later.

@@ -27,6 +27,12 @@ impl AppState {
     pub(super) fn sms_key(&self, scene: &str, digest: &str) -> SmsKey {
         SmsKey::new(&self.config.code_store.prefix, scene, digest)
     }
+
+    /// Today in the venue's zone, `YYYYMMDD`: the day that a number's sends count in.
+    pub(super) fn sms_day(&self) -> String {
+        let now = jiff::Timestamp::from_millisecond(self.clock.now_ms()).unwrap_or_default();
+        now.to_zoned_datetime(self.zone.clone()).strftime("%Y%m%d").to_string()
+    }
 }
 
 /// A mailbox from a request: one `@` with something before and a host behind it, no white space, letter case forgotten.

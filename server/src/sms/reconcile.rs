@@ -1,20 +1,15 @@
 //! Compares, once a day, how many messages we have sent by a channel with how many its provider has counted.
 
+use super::channel::provider_zone;
 use super::store::{self, Reconciliation};
 use crate::accounts::store::tenants;
 use crate::app::AppState;
 use crate::db::{DbError, transact};
 use crate::ops::alerts;
-use jiff::tz::{self, TimeZone};
 use jiff::{Timestamp, ToSpan, civil::Date};
 use serde_json::{Value, json};
 use wire::TenantId;
 use wire::api::AlertKind;
-
-/// Both providers count days by this zone, whatever the venue's is.
-fn zone() -> TimeZone {
-    TimeZone::fixed(tz::offset(8))
-}
 
 const HOUR: i64 = 3_600_000;
 
@@ -59,9 +54,9 @@ struct Day {
 impl Day {
     /// The day so many days before the one that has just begun to count.
     fn ago(now: i64, days: i64) -> Option<Self> {
-        let today = Timestamp::from_millisecond(now - LATER).ok()?.to_zoned_datetime(zone()).date();
+        let today = Timestamp::from_millisecond(now - LATER).ok()?.to_zoned_datetime(provider_zone()).date();
         let date = today.checked_sub(days.days()).ok()?;
-        let at = |date: Date| Some(zone().to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_millisecond());
+        let at = |date: Date| Some(provider_zone().to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_millisecond());
         let next = date.checked_add(1.day()).ok()?;
         Some(Self { name: date.strftime("%Y%m%d").to_string(), from: at(date)?, until: at(next)? })
     }

@@ -210,7 +210,7 @@ impl Sending {
             gates = self.gates_of(caller, solved);
         }
         gates.push(Gate {
-            window: self.window("sms:tenant", format_args!("{}:{}", self.tenant, self.day())),
+            window: self.window("sms:tenant", format_args!("{}:{}", self.tenant, self.app.sms_day())),
             limit: self.rules.sms.daily_cap,
             span: DAY,
             full: Full::Tenant,
@@ -221,12 +221,6 @@ impl Sending {
 
     fn window(&self, what: &str, whom: impl std::fmt::Display) -> WindowKey {
         WindowKey::named(&self.app.config.code_store.prefix, what, whom)
-    }
-
-    /// Today in the venue's zone, `YYYYMMDD`.
-    fn day(&self) -> String {
-        let now = jiff::Timestamp::from_millisecond(self.app.clock.now_ms()).unwrap_or_default();
-        now.to_zoned_datetime(self.app.zone.clone()).strftime("%Y%m%d").to_string()
     }
 
     /// The gate of a captcha that was solved; 4007 for a token that counts for nothing.
@@ -275,15 +269,9 @@ impl Sending {
         attempt: &AttemptId,
         without_captcha: Option<u32>,
     ) -> Result<SmsCode, ApiError> {
-        for (n, gate) in gates.iter().enumerate() {
-            let taken = self.app.codes.take(&gate.window, attempt, gate.limit, gate.span).await;
-            if !matches!(taken, Ok(Place::Taken)) {
-                // A store that did not answer may have taken this one.
-                self.give_back(&gates[..=n], attempt).await;
-            }
-            if let Place::Full(wait) = taken.map_err(away)? {
-                return Err(self.full(gate.full, wait).await);
-            }
+        let places = gates.iter().map(|gate| (&gate.window, gate.limit, gate.span));
+        if let Some((full, wait)) = later::take_all(&self.app.codes, places, attempt).await.map_err(away)? {
+            return Err(self.full(gates[full].full, wait).await);
         }
         let stepped = self.step(without_captcha).await;
         if stepped.is_err() {
@@ -298,7 +286,7 @@ impl Sending {
             Full::Address => ApiError::retry_after(ErrorCode::SmsIpLimit, wait),
             Full::Tenant => {
                 // One alert a day.
-                let window = self.window("sms:cap-reached", format_args!("{}:{}", self.tenant, self.day()));
+                let window = self.window("sms:cap-reached", format_args!("{}:{}", self.tenant, self.app.sms_day()));
                 let attempt = AttemptId::new(self.id.clone());
                 // A place and no count: those that find none leave nothing behind, however many come.
                 if let Ok(Place::Taken) = self.app.codes.take(&window, &attempt, 1, DAY).await {
@@ -318,7 +306,7 @@ impl Sending {
     /// The number's own step.
     async fn step(&self, without_captcha: Option<u32>) -> Result<SmsCode, ApiError> {
         let code = SmsCode::from_number(self.app.random.number(0..=SmsCode::MAX)).ok_or(ErrorCode::Internal)?;
-        let day = self.day();
+        let day = self.app.sms_day();
         let new = NewSend { id: &self.id, code: &code, day: &day, without_captcha, rule: self.rule };
         let step = self.app.codes.sms_send(&self.key, &new).await;
         match step {

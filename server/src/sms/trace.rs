@@ -82,12 +82,12 @@ pub async fn trace(app: &App, question: &Question<'_>) -> anyhow::Result<Trace> 
     let (tenant, zone) = (question.tenant, &app.config.timezone);
     told.line(Text::TraceOf, &[("to", question.mobile), ("tenant", &tenant), ("day", &day), ("zone", zone)]);
     told.requests(&sends);
-    let codes = told.codes(question, &sends, &digest, &now.strftime("%Y%m%d").to_string(), &rules).await;
+    let codes = told.codes(question, &sends, &digest, &rules).await;
     told.answers(&sends);
     let receipts = told.receipts(question, &mut sends).await;
     told.line(Text::TracePhone, &[]);
 
-    let (text, fault) = if allowed(app, question.mobile) {
+    let (text, fault) = if app.config.sms.allows(question.mobile) {
         told.conclusion(&sends, &codes, &receipts)
     } else {
         (Text::EndPrefix.say(lang).to_owned(), false)
@@ -95,11 +95,6 @@ pub async fn trace(app: &App, question: &Question<'_>) -> anyhow::Result<Trace> 
     told.line(Text::TraceEnd, &[("text", &text)]);
     let fault = fault.then(|| Text::TraceFault.say(lang).to_owned());
     Ok(Trace { lines: told.lines, fault })
-}
-
-/// Whether numbers that begin so get codes.
-fn allowed(app: &App, mobile: &Mobile) -> bool {
-    app.config.sms.allowed_prefixes.iter().any(|prefix| mobile.expose().starts_with(prefix.as_str()))
 }
 
 /// What the code store says.
@@ -159,14 +154,7 @@ impl Told<'_> {
         }
     }
 
-    async fn codes(
-        &mut self,
-        question: &Question<'_>,
-        sends: &[SendRow],
-        digest: &str,
-        day: &str,
-        rules: &Rules,
-    ) -> Codes {
+    async fn codes(&mut self, question: &Question<'_>, sends: &[SendRow], digest: &str, rules: &Rules) -> Codes {
         self.line(Text::TraceCodes, &[]);
         if question.codes_elsewhere {
             self.below(Text::TraceElsewhere, &[]);
@@ -177,11 +165,11 @@ impl Told<'_> {
             let server = other.server.as_deref().unwrap_or("-");
             self.below(Text::TraceOtherSpace, &[("server", &server)]);
         }
-        let mut scenes = Vec::new();
+        let (mut scenes, day) = (Vec::new(), self.app.sms_day());
         let names = self.app.config.sms.scene_names().filter(|name| question.scene.is_none_or(|scene| scene == *name));
         for name in names.map(str::to_owned).collect::<Vec<_>>() {
             let Some(rule) = rules.sms.scene(&name) else { continue };
-            let state = match self.app.codes.sms_state(&self.app.sms_key(&name, digest), day, rule).await {
+            let state = match self.app.codes.sms_state(&self.app.sms_key(&name, digest), &day, rule).await {
                 Ok(state) => state,
                 Err(CodesAway(why)) => {
                     self.below(Text::TraceCodesAway, &[("why", &why)]);

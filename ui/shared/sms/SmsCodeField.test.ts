@@ -116,6 +116,12 @@ function page(
     submitted,
     refused,
     onSubmit,
+    /** A code that is submitted goes to the played server's `/login`. */
+    logsIn: () => {
+      onSubmit.mockImplementation(async (one) => {
+        await client.post("/login", { code: one });
+      });
+    },
     input,
     settle,
     label: () => find("sms-send").textContent.trim(),
@@ -601,10 +607,7 @@ describe("submitting", () => {
     const server = browser();
     server.answers("/login", refusal(4004, { remaining: 0 }), refusal(4006, { retryAfter: 60 }));
     const at = page();
-    const client = new Client({ language: () => "zh-CN" });
-    at.onSubmit.mockImplementation(async (one) => {
-      await client.post("/login", { code: one });
-    });
+    at.logsIn();
     await at.type("483921");
     expect(at.label()).toBe("10:00 后重发");
     await at.press();
@@ -622,10 +625,7 @@ describe("submitting", () => {
     const server = browser();
     server.answers("/login", refusal(4004, { remaining }));
     const at = page();
-    const client = new Client({ language: () => "zh-CN" });
-    at.onSubmit.mockImplementation(async (one) => {
-      await client.post("/login", { code: one });
-    });
+    at.logsIn();
     await at.type("483921");
     expect(at.label()).toBe("获取验证码");
   });
@@ -634,10 +634,7 @@ describe("submitting", () => {
     const server = browser();
     server.answers("/login", refusal(4004, { remaining: 3 }));
     const at = page();
-    const client = new Client({ language: () => "zh-CN" });
-    at.onSubmit.mockImplementation(async (one) => {
-      await client.post("/login", { code: one });
-    });
+    at.logsIn();
     await at.type("483921");
     expect(at.message()).toContain("还可以再试 3 次");
     at.typed.mobile = "";
@@ -669,10 +666,7 @@ describe("submitting", () => {
     const server = browser();
     server.answers("/login", refusal(4006, { retryAfter: 600 }));
     const at = page();
-    const client = new Client({ language: () => "zh-CN" });
-    at.onSubmit.mockImplementation(async (one) => {
-      await client.post("/login", { code: one });
-    });
+    at.logsIn();
     await at.type("483921");
     expect(at.label()).toBe("10:00 后重发");
     await at.press();

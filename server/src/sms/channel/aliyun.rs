@@ -1,7 +1,9 @@
 //! The channel `aliyun`: Alibaba Cloud's SMS (Dysmsapi) and, for spoken codes, its voice service (Dyvmsapi), both asked by
 //! ACS3-HMAC-SHA256.
 
-use super::{Answer, Carrier, Receipt, Recipient, Request, Timing, call, params, variables, variables_fault, word};
+use super::{
+    Answer, Carrier, Receipt, Recipient, Request, Timing, call, params, provider_zone, variables, variables_fault, word,
+};
 use crate::clock::{Clock, RandomSource};
 use crate::config::{ChannelConfig, Param};
 use crate::signature::{hex, hmac_sha256};
@@ -311,7 +313,7 @@ fn date(now: i64) -> String {
 }
 
 fn day(at: i64) -> String {
-    timestamp(at).to_zoned_datetime(jiff::tz::TimeZone::fixed(jiff::tz::offset(8))).strftime("%Y%m%d").to_string()
+    timestamp(at).to_zoned_datetime(provider_zone()).strftime("%Y%m%d").to_string()
 }
 
 /// Names and values, percent-encoded, in the names' order.

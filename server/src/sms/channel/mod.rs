@@ -19,6 +19,7 @@ use crate::ops::metrics::Metrics;
 use crate::ops::{alerts, this_server};
 use async_trait::async_trait;
 use breaker::Breaker;
+use jiff::tz::{self, TimeZone};
 use pace::{Pace, Turn};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
@@ -26,6 +27,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wire::api::AlertKind;
 use wire::{Mobile, SmsCode, TenantId};
+
+/// Both providers count days by this zone, whatever the venue's is.
+pub(super) fn provider_zone() -> TimeZone {
+    TimeZone::fixed(tz::offset(8))
+}
 
 /// To whom a code goes. `Debug` shows an end of it alone.
 #[derive(Clone, PartialEq, Eq, Hash)]
