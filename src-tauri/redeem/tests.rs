@@ -406,6 +406,7 @@ fn no_code_and_no_token_is_in_the_log_at_its_most_talkative() {
     // Of the whole process: what the tests beside this one log must hold no code and no token either. A subscriber of
     // this thread alone would miss lines that another thread, where nobody listens, was the first to come by.
     tracing::subscriber::set_global_default(subscriber).unwrap();
+    tracing::callsite::rebuild_interest_cache();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut desk = Desk::open().await;

@@ -44,11 +44,16 @@ fn program() -> &'static Path {
 impl ServerProcess {
     /// Starts one on any free port with these settings, by their environment names without `GUIDEPOST_`.
     pub fn start(settings: &[(&str, String)]) -> Self {
+        Self::start_with_log(settings, Stdio::inherit())
+    }
+
+    /// The same, its log going there.
+    pub fn start_with_log(settings: &[(&str, String)], log: impl Into<Stdio>) -> Self {
         let mut keeper = Command::new("sh");
         keeper.args(["-c", "\"$0\" serve & cat >/dev/null; kill -9 $!"]).arg(program());
         keeper.env("GUIDEPOST_LISTEN", "127.0.0.1:0").env("GUIDEPOST_LOG", "error");
         keeper.envs(settings.iter().map(|(name, value)| (format!("GUIDEPOST_{name}"), value)));
-        let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut said = String::new();
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut said).unwrap();
         let base = said.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("it says {said:?}")).to_owned();

@@ -2,13 +2,12 @@
 
 use api_tests::authority::Authority;
 use api_tests::stores::{Served, free_port, start_redis_at, wait_until};
-use api_tests::{Order, Stores, Venue};
+use api_tests::{Order, ServerProcess, Stores, Venue};
 use guidepost_server::Config;
 use guidepost_server::config::DatabaseUrl;
-use std::io::Write;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
 /// What a CA does for a Redis.
 trait RedisBehindTls {
@@ -190,35 +189,22 @@ async fn a_ca_file_that_is_missing_or_none_is_named_at_start() {
     }
 }
 
-/// What is logged on this thread.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Logged {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+/// What a server on this code store logs until it answers; a process of its own, whose log is all its own.
+fn logged_at_start(url: String, ca: Option<PathBuf>) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log");
+    let mut settings = vec![
+        ("DATABASE__URL", format!("sqlite://{}", folder.path().join("guidepost.db").display())),
+        ("CODE_STORE__URL", url),
+        ("LOG", "info".to_owned()),
+    ];
+    settings.extend(ca.map(|ca| ("CODE_STORE__CA", ca.display().to_string())));
+    drop(ServerProcess::start_with_log(&settings, File::create(&file).unwrap()));
+    std::fs::read_to_string(file).unwrap()
 }
 
-/// What a server on this code store logs when it starts.
-async fn logged_at_start(url: String, ca: Option<PathBuf>) -> String {
-    let logged = Logged::default();
-    let writer = logged.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let venue = venue_on(url, ca).await;
-    venue.server.stop().await.unwrap();
-    String::from_utf8(logged.0.lock().unwrap().clone()).unwrap()
-}
-
-// One thread: the log is captured on the test's own.
-#[tokio::test]
-async fn a_redis_that_writes_to_disk_is_warned_of_at_start() {
+#[test]
+fn a_redis_that_writes_to_disk_is_warned_of_at_start() {
     const WARNING: &str = "this Redis writes to disk";
     let on = |redis: &Served| format!("redis://127.0.0.1:{}", redis.port);
     for (settings, warned) in [
@@ -229,7 +215,7 @@ async fn a_redis_that_writes_to_disk_is_warned_of_at_start() {
         (&["--save", "3600 1", "--rename-command", "CONFIG", ""], None),
     ] {
         let redis = start_redis_at(free_port(), settings);
-        let log = logged_at_start(on(&redis), None).await;
+        let log = logged_at_start(on(&redis), None);
         assert!(log.contains("listening"), "{log}");
         match warned {
             Some(why) => assert!(log.contains(WARNING) && log.contains(why), "{settings:?}: {log}"),
@@ -238,11 +224,11 @@ async fn a_redis_that_writes_to_disk_is_warned_of_at_start() {
     }
 }
 
-#[tokio::test]
-async fn a_certificate_that_is_not_trusted_is_named_in_the_log() {
+#[test]
+fn a_certificate_that_is_not_trusted_is_named_in_the_log() {
     let (authority, stranger) = (Authority::make("IP:127.0.0.1"), Authority::make("IP:127.0.0.1"));
     let redis = authority.start_redis(&["--requirepass", "sesame"]);
     let url = format!("rediss://:sesame@127.0.0.1:{}", redis.port);
-    let log = logged_at_start(url, Some(stranger.ca())).await;
+    let log = logged_at_start(url, Some(stranger.ca()));
     assert!(log.contains("certificate") && !log.contains("sesame"), "{log}");
 }
