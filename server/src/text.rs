@@ -283,6 +283,8 @@ texts! {
     TraceLocked: "已锁定，还有 {left}", "locked for {left} more";
     /// `sms trace`, second.
     TraceUntouched: "其他场景没有任何记录", "nothing is known of the other scenes";
+    /// `sms trace`, second: where all that was asked about is untouched.
+    TraceUnknown: "所查的场景都没有任何记录", "nothing is known of any scene asked about";
     /// `sms trace`, third.
     TraceAnswers: "3. 通道的答复", "3. what the channels answered";
     /// `sms trace`, third: a channel's answer.

@@ -3,6 +3,7 @@
 use api_tests::stores::{mariadb, redis_cli, start_cluster, start_mariadb, start_redis, start_sentinel, wait_until};
 use api_tests::{Caller, Order, Stores, Venue};
 use guidepost_server::config::DatabaseUrl;
+use guidepost_server::ops::upkeep;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,18 @@ async fn without_redis_nothing_is_redeemed_and_it_comes_back_empty_by_itself() {
     let code = fresh_code(&visitor, "BK1").await;
     guide.redeem("BK1", &code).await.ok();
     assert_eq!(venue.results("BK1").await.iter().filter(|r| **r == 0).count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_was_restarted_while_nobody_asked_costs_nobody_an_answer() {
+    let redis = start_redis(&[]);
+    let venue = venue_on(format!("redis://127.0.0.1:{}", redis.port)).await;
+    venue.paid_order_with_code("BK1").await;
+    let visitor = venue.visitor().await;
+    redis.kill();
+    redis.start_again();
+    upkeep::turn(venue.server.app()).await;
+    visitor.verify_code("BK1").await.ok();
 }
 
 #[tokio::test(flavor = "multi_thread")]

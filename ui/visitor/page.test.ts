@@ -38,9 +38,11 @@ function world(orders: OwnOrder[] = [order("BK1")], ttl = 60_000) {
       if (server.signIn !== null) throw server.signIn;
       return { expiresAt: 0, roles: [], name: "" };
     },
-    signOut: () => {
+    signOut: async () => {
       server.signedOut += 1;
-      return server.fault === null ? Promise.resolve(true) : Promise.reject(server.fault);
+      await wait();
+      if (server.fault !== null) throw server.fault;
+      return true;
     },
     ownOrders: async () => {
       await wait();
@@ -359,7 +361,24 @@ describe("the way in", () => {
     expect(now.page.screen.value).toEqual({ kind: "not_visitor" });
   });
 
-  it("can be left for another number, at once and whatever the server says", async () => {
+  it("shows the log-in for another number once the session has ended, or has not in three seconds", async () => {
+    now = world([]);
+    await now.page.start(null);
+    now.server.delay = 2_000;
+    const left = now.page.signOut();
+    await vi.advanceTimersByTimeAsync(1_900);
+    expect(now.page.screen.value.kind, "who reloads now is still signed in").toBe("working");
+    await vi.advanceTimersByTimeAsync(100);
+    await left;
+    expect(now.page.screen.value).toEqual({ kind: "signed_out", linkDead: false });
+
+    now.server.delay = 60_000;
+    void now.page.signOut();
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(now.page.screen.value).toEqual({ kind: "signed_out", linkDead: false });
+  });
+
+  it("can be left for another number, whatever the server says", async () => {
     now = world([]);
     await now.page.start(null);
     now.server.fault = new NoAnswer("network");

@@ -44,6 +44,8 @@ const POLL = 3_000;
 /** An order that cannot be used now is looked at now and then: it may have been paid. */
 const SLOW_POLL = 15_000;
 const BACK_OFF = [1_000, 2_000, 4_000, 8_000, 15_000];
+/** How long a sign-out is waited for, before the log-in shows all the same. */
+const SIGN_OUT = 3_000;
 /** The screen was frozen if its clock stood still for longer than this. */
 const FROZEN = 5_000;
 
@@ -97,12 +99,11 @@ export class VisitorPage {
     this.stop();
     this.orders = [];
     this.token = null;
+    this.show({ kind: "working", on: "orders", since: this.options.now() });
+    // Where it fails, the next sign-in takes the session's place in this browser, and the old one ends by itself.
+    const ended = this.options.client.signOut().catch(() => undefined);
+    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, SIGN_OUT))]);
     this.show({ kind: "signed_out", linkDead: false });
-    try {
-      await this.options.client.signOut();
-    } catch {
-      // The next sign-in takes the session's place in this browser, and the old one ends by itself.
-    }
   }
 
   /** Shows the order that the address names now (the back button), or the list. */

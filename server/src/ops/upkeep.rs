@@ -1,5 +1,5 @@
-//! What the server does by itself, beside answering: receipts of SMS, a look at how they are used, the daily comparison with
-//! the providers, and the deletion of what is old. The loops are here; what each does in a turn stands with its subject.
+//! What the server does by itself, beside answering: a knock at the code store, receipts of SMS, a look at how they are used,
+//! the daily comparison with the providers, and the deletion of what is old. The loops are here; what each does in a turn stands with its subject.
 
 use super::purge;
 use crate::app::App;
@@ -10,6 +10,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How often each is done.
+const CODE_STORE: Duration = Duration::from_secs(2);
 const RECEIPTS: Duration = Duration::from_secs(1);
 const WATCH: Duration = Duration::from_secs(60);
 const RECONCILE: Duration = Duration::from_secs(600);
@@ -26,6 +27,7 @@ pub(crate) struct Upkeep {
 pub(crate) fn start(app: &App) -> Upkeep {
     let stop = CancellationToken::new();
     let loops = vec![
+        tokio::spawn(every(CODE_STORE, stop.clone(), app.clone(), async |app| knock(&app).await)),
         tokio::spawn(every(RECEIPTS, stop.clone(), app.clone(), async |app| receipts::turn(&app).await)),
         tokio::spawn(every(WATCH, stop.clone(), app.clone(), async |app| watch::turn(&app).await)),
         tokio::spawn(every(RECONCILE, stop.clone(), app.clone(), async |app| reconcile::turn(&app).await)),
@@ -58,8 +60,16 @@ async fn every<F: Future<Output = ()>>(period: Duration, stop: CancellationToken
 
 /// One turn of each, by the app's clock, whatever the loops do meanwhile.
 pub async fn turn(app: &App) {
+    knock(app).await;
     receipts::turn(app).await;
     watch::turn(app).await;
     reconcile::turn(app).await;
     purge::turn(app).await;
+}
+
+/// Uses the code store: a connection that has died meanwhile is noticed here and made anew, and not by the next visitor.
+async fn knock(app: &App) {
+    if let Err(error) = app.codes.ping().await {
+        tracing::debug!(%error, "the code store does not answer");
+    }
 }

@@ -202,8 +202,10 @@ impl Told<'_> {
             }
             scenes.push((name, state));
         }
-        if scenes.iter().any(|(_, state)| *state == SceneState::default()) {
-            self.below(Text::TraceUntouched, &[]);
+        match scenes.iter().filter(|(_, state)| *state == SceneState::default()).count() {
+            0 => {}
+            all if all == scenes.len() => self.below(Text::TraceUnknown, &[]),
+            _ => self.below(Text::TraceUntouched, &[]),
         }
         Codes::Scenes(scenes)
     }

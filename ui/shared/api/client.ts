@@ -87,8 +87,9 @@ export class Client {
     return this.post("/api/auth/sms-login", { mobile, code, requestId });
   }
 
+  /** Ends the session, even where the page is left before the answer has come. */
   signOut(): Promise<unknown> {
-    return this.post("/api/auth/logout", {});
+    return this.call("/api/auth/logout", {}, true);
   }
 
   /** The tenant that requests name, where the page's address names one. */
@@ -112,7 +113,7 @@ export class Client {
     return this.call(`/app-api/team/booking/booking/verify-code?orderNo=${encodeURIComponent(orderNo)}`);
   }
 
-  private async call<Data>(path: string, body?: object): Promise<Data> {
+  private async call<Data>(path: string, body?: object, keepalive = false): Promise<Data> {
     const { language, tenant } = this.options;
     // The server gives the sending of a message up to 15 s.
     const { timeout = body ? 16_000 : 10_000 } = this.options;
@@ -131,6 +132,7 @@ export class Client {
         headers,
         cache: "no-store",
         credentials: "same-origin",
+        keepalive,
         signal: abort.signal,
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
