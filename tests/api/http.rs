@@ -19,7 +19,9 @@ impl Answer {
     pub async fn to(request: RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Self { status, headers, text: response.text().await.unwrap() }
+        let text = response.text().await.unwrap();
+        assert!(status != 429 || headers.contains_key("retry-after"), "a 429 says when to come back: {text}");
+        Self { status, headers, text }
     }
 
     /// The body as JSON.

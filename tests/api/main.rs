@@ -47,6 +47,7 @@ mod sessions;
 mod sms_accounts;
 mod sms_captcha;
 mod sms_confirm;
+mod sms_ended;
 mod sms_faults;
 mod sms_login;
 mod sms_machine;

@@ -119,6 +119,9 @@ async fn a_confirmation_goes_to_the_own_number_and_nowhere_else(stores: Stores) 
     let without = admin(&venue, "boss", None).await;
     let send = async |caller: &Caller, body: Value| caller.post("/api/sms/send", &body).await;
     assert_eq!(send(&without, json!({"scene": "confirm"})).await.refused(403, 1403)["reason"], "no_mobile");
+    // Nor to a number of a country to which nothing is sent.
+    let abroad = admin(&venue, "abroad", Some("+12025550123")).await;
+    send(&abroad, json!({"scene": "confirm"})).await.refused(400, 4001);
     send(&chief, json!({"scene": "confirm", "mobile": "13800000009"})).await.refused(403, 1403);
     send(&chief, json!({"scene": "confirm", "mobile": "13600000001"})).await.ok();
     assert_eq!(gateway.messages().len(), 1);

@@ -160,9 +160,25 @@ async fn a_send_that_no_channel_took_can_be_tried_again_at_once_and_counts_for_t
     }
     nobody.send_sms(MOBILE, "login").await.ok();
     venue.advance(Duration::from_secs(60)).await;
-    nobody.send_sms(MOBILE, "login").await.refused(429, 4003);
+    let full = nobody.send_sms(MOBILE, "login").await;
+    assert!(full.refused(429, 4003).is_null());
+    // From 09:01 to midnight in Shanghai.
+    assert_eq!(full.headers["retry-after"], "53940");
     let rows = venue.count("SELECT COUNT(*) FROM sms_send WHERE outcome = 'not_taken' OR outcome = 'refused'").await;
     assert_eq!((rows, venue.count("SELECT COUNT(*) FROM sms_send WHERE outcome = 'sent'").await), (2, 1));
+}
+
+#[apply(every_code_store)]
+async fn sends_that_no_channel_took_fill_no_hour_and_ask_for_no_captcha(stores: Stores) {
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_after = 100).await;
+    let nobody = venue.nobody();
+    // More than an hour has, and more than go to a number without a captcha.
+    gateway.answer([400; 6]);
+    for _ in 0..6 {
+        nobody.send_sms(MOBILE, "login").await.refused(502, 4008);
+    }
+    nobody.send_sms(MOBILE, "login").await.ok();
+    nobody.sms_login(MOBILE, &gateway.code_of(E164)).await.ok();
 }
 
 #[apply(every_code_store)]

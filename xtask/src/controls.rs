@@ -1,9 +1,9 @@
 //! `cargo xtask controls`: takes guards away, one patch at a time, in a copy of the tree, and sees that the tests notice.
 //! tests/controls/README.md says how a patch is written.
 
-use crate::apt;
 use crate::cargo::Target;
 use crate::process::{outcome, output, program, quoted_words, root};
+use crate::{apt, npm};
 use anyhow::{Context, bail, ensure};
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,9 +15,11 @@ const FOLDER: &str = "tests/controls";
 
 /// All controls, or the one that is named.
 pub(crate) fn controls(name: Option<&str>) -> anyhow::Result<()> {
-    apt::install(apt::TO_RUN)?;
     let patches = patches(name)?;
     ensure!(!patches.is_empty(), "there is no such control: {}/{}.patch", FOLDER, name.unwrap_or("*"));
+    apt::install(apt::TO_RUN)?;
+    npm::install()?;
+    npm::build()?;
     judge(&Target::take()?, &patches)
 }
 
@@ -182,16 +184,19 @@ fn counts(said: &str) -> (usize, usize) {
     sum
 }
 
-/// A copy of the working tree as git sees it, always at one place, so that cargo compiles only what a patch changes.
-/// Whoever holds the target folder holds the copy.
+/// A copy of the working tree as git sees it, and of the built pages, without which the kiosk does not build; always at one
+/// place, so that cargo compiles only what a patch changes. Whoever holds the target folder holds the copy.
 fn copy_of_the_tree(target: &Target) -> anyhow::Result<PathBuf> {
     let home = target.folder().join("controls");
     let copy = home.join("tree");
     fs::create_dir_all(&copy).with_context(|| format!("cannot make {}", copy.display()))?;
     share_pictures(&home)?;
-    let mut list = program("git", root());
-    let list = output(list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]))?;
-    let list = String::from_utf8(list).context("a file's name is no UTF-8")?;
+    let list = |arguments: &[&str]| {
+        let list =
+            output(program("git", root()).args(["ls-files", "-z", "--others", "--exclude-standard"]).args(arguments))?;
+        String::from_utf8(list).context("a file's name is no UTF-8")
+    };
+    let list = list(&["--cached"])? + &list(&["--ignored", "ui/dist"])?;
     let mut wanted = BTreeSet::new();
     for name in list.split('\0').filter(|name| !name.is_empty()) {
         // Deleted in the working tree, or a link to somewhere else: neither has a place in the copy.

@@ -46,6 +46,10 @@ pub(crate) async fn change_mobile(
                 Err(DbError::Duplicate) => return Ok(Err(ApiError::conflict(Text::MobileTaken))),
                 Err(error) => return Err(error),
             }
+            // One that was ended since it asked must change nothing any more.
+            if !store::session_stands(&mut tx, session.token_hash()).await? {
+                return Ok(Err(ApiError::unauthenticated(Text::NotSignedIn)));
+            }
             store::end_sessions(&mut tx, tenant, session.account_id, Some(session.token_hash())).await?;
             let orders = store::paid_orders(&mut tx, tenant, session.account_id).await?;
             tx.commit().await?;

@@ -3,6 +3,7 @@
 use super::{session, store};
 use crate::app::App;
 use crate::codes::{AttemptId, Place, WindowKey, later};
+use crate::db::transact;
 use crate::http::error::ApiError;
 use crate::http::extract::{Body, ClientAddress};
 use crate::http::session::{NamedTenant, WebClient};
@@ -122,13 +123,22 @@ pub(crate) async fn login(
             return Err(away(error));
         }
     };
-    let matches = verify(request.password, hash.unwrap_or_else(|| NOBODY.clone())).await;
+    let hash = hash.unwrap_or_else(|| NOBODY.clone());
+    let matches = verify(request.password, hash.clone()).await;
     let account = account.filter(|_| checkable && matches && compares).ok_or_else(wrong)?;
     give_back().await;
 
-    let mut tx = app.db.begin().await?;
-    let signed_in = session::open(&app, &mut tx, &account).await?;
-    tx.commit().await?;
+    let signed_in = transact(async || {
+        let mut tx = app.db.begin().await?;
+        // Hashing takes its time: a password that was changed meanwhile opens nothing any more.
+        let Some(account) = store::account_with_password(&app.db, &mut tx, &account, &hash).await? else {
+            return Ok(None);
+        };
+        let signed_in = session::open(&app, &mut tx, &account).await?;
+        tx.commit().await?;
+        Ok(Some(signed_in))
+    });
+    let signed_in = signed_in.await?.ok_or_else(wrong)?;
     tracing::info!(account.id = account.id, "signed in by password");
     Ok(session::hand_over(&app, web, signed_in))
 }

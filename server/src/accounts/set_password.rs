@@ -41,7 +41,7 @@ pub(crate) async fn reset_password(
             if !used.record(&work, &mut tx).await? {
                 return Ok(Err(ErrorCode::SmsCodeExpired.into()));
             }
-            let account = store::account_in(&mut tx, tenant, &mobile).await?;
+            let account = store::account_in(&work.db, &mut tx, tenant, &mobile).await?;
             let done = match account {
                 None => Err(ApiError::forbidden_because(Text::NoAccount, "no_account")),
                 Some(account) if account.roles.contains(&Role::Admin) => Err(ApiError::forbidden(Text::AdminPassword)),
@@ -77,13 +77,20 @@ pub(crate) async fn set_password(
     }
     fits(&request.new_password)?;
     let hash = password::hash_for_request(&app, &request.new_password).await?;
-    transact(async || {
+    let set = transact(async || {
         let mut tx = app.db.begin().await?;
         store::set_password(&mut tx, session.tenant, session.account_id, &hash).await?;
+        // Hashing takes its time: a session that was ended meanwhile must change nothing any more.
+        if !store::session_stands(&mut tx, session.token_hash()).await? {
+            return Ok(false);
+        }
         store::end_sessions(&mut tx, session.tenant, session.account_id, Some(session.token_hash())).await?;
-        Ok(tx.commit().await?)
-    })
-    .await?;
+        tx.commit().await?;
+        Ok(true)
+    });
+    if !set.await? {
+        return Err(ApiError::unauthenticated(Text::NotSignedIn));
+    }
     tracing::info!(account.id = session.account_id, "a password was set");
     Ok(Answer(true))
 }

@@ -109,7 +109,7 @@ impl Login {
         if !used.record(app, &mut tx).await? {
             return Ok(Err(Refusal::Used));
         }
-        let account = match (store::account_in(&mut tx, self.tenant, &self.mobile).await?, &self.new_name) {
+        let account = match (store::account_in(&app.db, &mut tx, self.tenant, &self.mobile).await?, &self.new_name) {
             (Some(account), _) => account,
             (None, Some(name)) => {
                 let (name_if_new, now) = ((name.as_str(), Rename::IfNew), app.clock.now_ms());

@@ -1,8 +1,8 @@
 //! Accounts, sessions, links and API keys in the database.
 
 use crate::db::{self, Db, DbError, Tx, new_id};
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{Any, QueryBuilder, Row};
 use wire::api::Role;
 use wire::{Mobile, TenantId};
 
@@ -201,16 +201,53 @@ pub async fn account_by_mobile(db: &Db, tenant: TenantId, mobile: &Mobile) -> Re
     Ok(row.as_ref().map(Account::from_row).transpose()?)
 }
 
-/// The account with this number, within a transaction.
-pub(crate) async fn account_in(tx: &mut Tx, tenant: TenantId, mobile: &Mobile) -> Result<Option<Account>, DbError> {
-    let row = sqlx::query(
-        "SELECT id AS account_id, tenant_id, name, is_visitor, is_guide, is_admin FROM account WHERE tenant_id = ? AND mobile = ?",
-    )
-    .bind(tenant.0)
-    .bind(mobile.expose())
-    .fetch_optional(&mut **tx)
-    .await?;
-    Ok(row.as_ref().map(Account::from_row).transpose()?)
+/// The account with this number, which keeps it until the transaction ends.
+pub(crate) async fn account_in(
+    db: &Db,
+    tx: &mut Tx,
+    tenant: TenantId,
+    mobile: &Mobile,
+) -> Result<Option<Account>, DbError> {
+    let found = held(db, tx, tenant, |sql| _ = sql.push("mobile = ").push_bind(mobile.expose().to_owned())).await?;
+    Ok(found.map(|(account, _)| account))
+}
+
+/// The account, where it still has this password's hash, which it keeps until the transaction ends.
+pub(crate) async fn account_with_password(
+    db: &Db,
+    tx: &mut Tx,
+    account: &Account,
+    hash: &str,
+) -> Result<Option<Account>, DbError> {
+    let found = held(db, tx, account.tenant, |sql| _ = sql.push("id = ").push_bind(account.id)).await?;
+    Ok(found.filter(|(_, now)| now.as_deref() == Some(hash)).map(|(account, _)| account))
+}
+
+/// The account of which this is so, and its password's hash, held: whoever changes its password or number, and with that ends its sessions, comes
+/// before this transaction or after it, so that no session slips in between.
+async fn held(
+    db: &Db,
+    tx: &mut Tx,
+    tenant: TenantId,
+    condition: impl FnOnce(&mut QueryBuilder<Any>),
+) -> Result<Option<(Account, Option<String>)>, DbError> {
+    let mut sql = QueryBuilder::new(
+        "SELECT id AS account_id, tenant_id, name, is_visitor, is_guide, is_admin, password_hash
+         FROM account WHERE tenant_id = ",
+    );
+    sql.push_bind(tenant.0).push(" AND ");
+    condition(&mut sql);
+    let row = sql.push(db.for_update()).build().fetch_optional(&mut **tx).await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some((Account::from_row(&row)?, row.try_get("password_hash")?)))
+}
+
+/// Whether a session still stands. Asked after a change to its account, in the same transaction: whoever ends sessions has
+/// changed the account before.
+pub(crate) async fn session_stands(tx: &mut Tx, token_hash: &str) -> Result<bool, DbError> {
+    let row =
+        sqlx::query("SELECT 1 FROM session WHERE token_hash = ?").bind(token_hash).fetch_optional(&mut **tx).await?;
+    Ok(row.is_some())
 }
 
 /// The number of an account.

@@ -177,8 +177,8 @@ pub enum TryStep {
 /// What is undone of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undo {
-    /// Code and cool-down: no channel took it. The counts stay.
-    CodeAndCoolDown,
+    /// Code, cool-down and the counts of the hour: no channel took it, so it can be tried again at once. The day's count stays.
+    AllButTheDay,
     /// The code alone: the provider has a limit for this number.
     Code,
 }

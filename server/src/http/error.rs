@@ -111,8 +111,12 @@ impl ApiError {
 
     /// A limit, with the seconds until a try may succeed, rounded up.
     pub(crate) fn retry_after(code: ErrorCode, wait: Duration) -> Self {
-        let seconds = i64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(i64::MAX).max(1);
-        Self { retry_after: Some(seconds), ..Self::from(code) }.with(RetryAfter { retry_after: seconds })
+        Self::from(code).again_after(wait).with(RetryAfter { retry_after: whole_seconds(wait) })
+    }
+
+    /// With the header alone: `data` is for what the contract names.
+    pub(crate) fn again_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(whole_seconds(wait)), ..self }
     }
 
     /// With another text.
@@ -162,6 +166,10 @@ impl ApiError {
         }
         answer
     }
+}
+
+fn whole_seconds(wait: Duration) -> i64 {
+    i64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(i64::MAX).max(1)
 }
 
 impl IntoResponse for ApiError {

@@ -3,6 +3,7 @@
 use super::channel::Recipient;
 use crate::app::AppState;
 use crate::codes::sms::SmsKey;
+use std::time::Duration;
 use wire::TenantId;
 
 /// The longest mailbox (RFC 5321).
@@ -30,8 +31,19 @@ impl AppState {
 
     /// Today in the venue's zone, `YYYYMMDD`: the day that a number's sends count in.
     pub(super) fn sms_day(&self) -> String {
+        self.now_here().strftime("%Y%m%d").to_string()
+    }
+
+    /// How much of that day is left.
+    pub(super) fn sms_day_left(&self) -> Duration {
+        let midnight = self.now_here().tomorrow().and_then(|tomorrow| tomorrow.start_of_day());
+        let left = midnight.map_or(0, |midnight| midnight.timestamp().as_millisecond() - self.clock.now_ms());
+        Duration::from_millis(u64::try_from(left).unwrap_or_default())
+    }
+
+    fn now_here(&self) -> jiff::ZonedDateTime {
         let now = jiff::Timestamp::from_millisecond(self.clock.now_ms()).unwrap_or_default();
-        now.to_zoned_datetime(self.zone.clone()).strftime("%Y%m%d").to_string()
+        now.to_zoned_datetime(self.zone.clone())
     }
 }
 

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::accounts::{SendSmsRequest, SmsSent, Via};
 use wire::api::AlertKind;
-use wire::{Envelope, ErrorCode, Secret, SmsCode, TenantId};
+use wire::{Envelope, ErrorCode, Mobile, Secret, SmsCode, TenantId};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -89,10 +89,11 @@ impl Asked {
                 let session = session?;
                 let own = mobile_of(&app.db, session.tenant, session.account_id).await?;
                 let own = own.ok_or_else(|| ApiError::forbidden_because(Text::NoMobile, "no_mobile"))?;
-                if mobile.is_some_and(|mobile| Recipient::Mobile(own.clone()) != mobile) {
+                let own = allowed(app, own)?;
+                if mobile.is_some_and(|mobile| own != mobile) {
                     return Err(ApiError::forbidden(Text::ConfirmOwnNumber));
                 }
-                Ok(Self { tenant: session.tenant, to: Recipient::Mobile(own) })
+                Ok(Self { tenant: session.tenant, to: own })
             }
             "change_mobile" => Ok(Self { tenant: session?.tenant, to: mobile.ok_or_else(missing)? }),
             _ => Ok(Self { tenant: tenant?.0, to: mobile.ok_or_else(missing)? }),
@@ -102,7 +103,11 @@ impl Asked {
 
 /// A number from a request; 4001 where it is none, or none of those that get codes.
 pub(super) fn allowed_mobile(app: &App, mobile: &Secret) -> Result<Recipient, ApiError> {
-    let mobile = extract::mobile(mobile)?;
+    allowed(app, extract::mobile(mobile)?)
+}
+
+/// The same of a number that is one.
+fn allowed(app: &App, mobile: Mobile) -> Result<Recipient, ApiError> {
     if !app.config.sms.allows(&mobile) {
         return Err(ErrorCode::MobileInvalid.into());
     }
@@ -314,10 +319,10 @@ impl Sending {
             Ok(SendStep::Locked(left)) => Err(ApiError::retry_after(ErrorCode::SmsCodeLocked, left)),
             Ok(SendStep::NeedsCaptcha) => Err(ErrorCode::SmsNeedCaptcha.into()),
             Ok(SendStep::TooSoon(left)) => Err(ApiError::retry_after(ErrorCode::SmsTooFrequent, left)),
-            Ok(SendStep::DayFull) => Err(ErrorCode::SmsDailyLimit.into()),
+            Ok(SendStep::DayFull) => Err(self.day_full()),
             Err(error) => {
                 // It may have been written all the same, or be written once the store goes on.
-                self.undo_later(Undo::CodeAndCoolDown);
+                self.undo_later(Undo::AllButTheDay);
                 Err(away(error))
             }
         }
@@ -342,7 +347,7 @@ impl Sending {
             at,
         };
         if let Err(error) = transact(|| store::insert_send(&self.app.db, &row)).await {
-            self.undo(Undo::CodeAndCoolDown).await;
+            self.undo(Undo::AllButTheDay).await;
             return Err(error.into());
         }
         let message = Message {
@@ -378,14 +383,19 @@ impl Sending {
                 Ok(SmsSent { expire_in: seconds(self.rule.ttl), retry_after: seconds(self.rule.cool_down) })
             }
             Outcome::NotTaken | Outcome::Refused => {
-                self.undo(Undo::CodeAndCoolDown).await;
+                self.undo(Undo::AllButTheDay).await;
                 Err(ErrorCode::SmsSendFailed.into())
             }
             Outcome::NumberLimit => {
                 self.undo(Undo::Code).await;
-                Err(ErrorCode::SmsDailyLimit.into())
+                Err(self.day_full())
             }
         }
+    }
+
+    /// Ours or the provider's: either begins to count anew with the next day.
+    fn day_full(&self) -> ApiError {
+        ApiError::from(ErrorCode::SmsDailyLimit).again_after(self.app.sms_day_left())
     }
 
     async fn undo(&self, undo: Undo) {

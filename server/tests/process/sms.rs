@@ -144,7 +144,7 @@ async fn a_number_is_traced_from_request_to_phone_while_the_server_serves() {
 
     let (code, text) = trace(&[]);
     assert_eq!(code, Some(0), "{text}");
-    has(&text, &["number ***8000, tenant 1", "there is no send today", "4001, 4010", "nothing is known of the other"]);
+    has(&text, &["number ***8000, tenant 1", "there is no send today", "4001, 4010", "nothing is known of any scene"]);
     has(&text, &["5. the phone", "so: no request got as far as a send"]);
 
     assert_eq!(send(&serving, "login").await["code"], 0);

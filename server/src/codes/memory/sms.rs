@@ -15,15 +15,18 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Debug, Clone, Default)]
 pub(super) struct NumberEntry {
     scenes: BTreeMap<String, SceneEntry>,
-    sends: VecDeque<Duration>,
+    sends: Sends,
 }
+
+/// When each send was, and its id; the oldest first.
+type Sends = VecDeque<(Duration, String)>;
 
 #[derive(Debug, Clone, Default)]
 struct SceneEntry {
     /// The code and the id of its send.
     code: Option<Mortal<(SmsCode, String)>>,
     cool_down: Option<Mortal<String>>,
-    hour: VecDeque<Duration>,
+    hour: Sends,
     days: BTreeMap<String, Mortal<u32>>,
     wrong: Vec<AttemptId>,
     wrong_until: Duration,
@@ -37,7 +40,7 @@ impl SceneEntry {
         self.cool_down.take_if(|cool_down| cool_down.dies_at <= now);
         self.done.take_if(|done| done.dies_at <= now);
         self.days.retain(|_, day| day.dies_at > now);
-        self.hour.retain(|at| *at + HOUR > now);
+        self.hour.retain(|(at, _)| *at + HOUR > now);
         if self.wrong_until <= now {
             self.wrong.clear();
         }
@@ -50,7 +53,7 @@ impl SceneEntry {
             self.cool_down.as_ref().map(|cool_down| cool_down.dies_at),
             self.done.as_ref().map(|done| done.dies_at),
             self.days.values().map(|day| day.dies_at).max(),
-            self.hour.back().map(|at| *at + HOUR),
+            self.hour.back().map(|(at, _)| *at + HOUR),
             Some(self.wrong_until),
         ];
         each.into_iter().flatten().max().unwrap_or_default()
@@ -63,18 +66,14 @@ impl SceneEntry {
 }
 
 impl MemoryCodes {
-    fn number<R>(
-        &self,
-        key: &SmsKey,
-        work: impl FnOnce(&mut SceneEntry, &mut VecDeque<Duration>, Duration) -> R,
-    ) -> CodesResult<R> {
+    fn number<R>(&self, key: &SmsKey, work: impl FnOnce(&mut SceneEntry, &mut Sends, Duration) -> R) -> CodesResult<R> {
         let now = self.clock.monotonic();
         let matters_for = |entry: &NumberEntry| {
-            let ends = entry.scenes.values().map(SceneEntry::ends).chain(entry.sends.back().map(|at| *at + HOUR));
+            let ends = entry.scenes.values().map(SceneEntry::ends).chain(entry.sends.back().map(|(at, _)| *at + HOUR));
             ends.max().unwrap_or_default().saturating_sub(now)
         };
         change(&self.numbers, &key.digest().to_owned(), matters_for, |entry| {
-            entry.sends.retain(|at| *at + HOUR > now);
+            entry.sends.retain(|(at, _)| *at + HOUR > now);
             let scene = entry.scenes.entry(key.scene().to_owned()).or_default();
             scene.pass(now);
             work(scene, &mut entry.sends, now)
@@ -121,15 +120,15 @@ impl SmsCodes for MemoryCodes {
             if scene.hour.len() >= rule.hourly as usize {
                 // The one that must leave before there is a place.
                 let at = scene.hour.len().checked_sub(rule.hourly.max(1) as usize).and_then(|n| scene.hour.get(n));
-                return SendStep::TooSoon(at.map_or(HOUR, |at| (*at + HOUR).saturating_sub(now)));
+                return SendStep::TooSoon(at.map_or(HOUR, |(at, _)| (*at + HOUR).saturating_sub(now)));
             }
             let day = scene.days.entry(send.day.to_owned()).or_insert(Mortal { value: 0, dies_at: now + DAY });
             if day.value >= rule.daily {
                 return SendStep::DayFull;
             }
             day.value += 1;
-            scene.hour.push_back(now);
-            sends.push_back(now);
+            scene.hour.push_back((now, send.id.to_owned()));
+            sends.push_back((now, send.id.to_owned()));
             if !rule.cool_down.is_zero() {
                 scene.cool_down = Some(Mortal { value: send.id.to_owned(), dies_at: now + rule.cool_down });
             }
@@ -139,9 +138,11 @@ impl SmsCodes for MemoryCodes {
     }
 
     async fn sms_undo(&self, key: &SmsKey, id: &str, undo: Undo) -> CodesResult<()> {
-        self.number(key, |scene, _, _| {
-            if undo == Undo::CodeAndCoolDown {
+        self.number(key, |scene, sends, _| {
+            if undo == Undo::AllButTheDay {
                 scene.cool_down.take_if(|cool_down| cool_down.value == id);
+                scene.hour.retain(|(_, send)| send != id);
+                sends.retain(|(_, send)| send != id);
             }
             scene.code.take_if(|code| code.value.1 == id);
         })

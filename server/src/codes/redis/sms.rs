@@ -57,8 +57,12 @@ return {'taken', 0}";
 
 /// Takes back what is still this send's. Its id goes last.
 const UNDO: &str = "
-local code, send, cd = unpack(KEYS)
-if ARGV[2] == '1' and redis.call('GET', cd) == ARGV[1] then redis.call('DEL', cd) end
+local code, send, cd, hour, number = unpack(KEYS)
+if ARGV[2] == '1' then
+  if redis.call('GET', cd) == ARGV[1] then redis.call('DEL', cd) end
+  redis.call('ZREM', hour, ARGV[1])
+  redis.call('ZREM', number, ARGV[1])
+end
 if redis.call('GET', send) == ARGV[1] then redis.call('DEL', code, send) end
 return 1";
 
@@ -133,9 +137,9 @@ impl SmsCodes for RedisCodes {
     }
 
     async fn sms_undo(&self, key: &SmsKey, id: &str, undo: Undo) -> CodesResult<()> {
-        let keys = [key.code(), key.send(), key.cool_down()];
-        let cool_down = if undo == Undo::CodeAndCoolDown { "1" } else { "0" };
-        self.script(UNDO, &keys.each_ref().map(String::as_str), &[id, cool_down]).await
+        let keys = [key.code(), key.send(), key.cool_down(), key.hour(), key.number()];
+        let whole = if undo == Undo::AllButTheDay { "1" } else { "0" };
+        self.script(UNDO, &keys.each_ref().map(String::as_str), &[id, whole]).await
     }
 
     async fn sms_try(&self, key: &SmsKey, attempt: &Try<'_>) -> CodesResult<TryStep> {
