@@ -3,7 +3,7 @@
 use super::{password, store};
 use crate::app::{App, token_hash};
 use crate::db::{DbError, new_id};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use wire::{Mobile, Secret, TenantId};
 
 /// All tenants.
@@ -44,9 +44,7 @@ pub async fn admin(
     let username = wire::trim(username);
     let fits = (1..=64).contains(&username.chars().count()) && !username.chars().any(char::is_control);
     ensure!(fits, "a user name has 1 to 64 characters");
-    let made = given.is_none().then(|| app.new_token());
-    let password = given.or_else(|| made.clone()).unwrap_or_else(|| app.new_token());
-    let hash = password::hash(app, &password)?;
+    let (hash, made) = given_or_made(app, given)?;
     let mut tx = app.db.begin().await?;
     match store::insert_admin(&mut tx, tenant, username, mobile, &hash, app.clock.now_ms()).await {
         Ok(()) => tx.commit().await?,
@@ -54,6 +52,37 @@ pub async fn admin(
         Err(error) => return Err(error.into()),
     }
     Ok(made)
+}
+
+/// Gives an admin another password, and ends every session of theirs. Where none is given, one is made and returned.
+///
+/// # Errors
+/// Where no admin has that user name, or the password is too short.
+pub async fn admin_password(
+    app: &App,
+    tenant: TenantId,
+    username: &str,
+    given: Option<Secret>,
+) -> anyhow::Result<Option<Secret>> {
+    let (hash, made) = given_or_made(app, given)?;
+    let mut tx = app.db.begin().await?;
+    let admin = store::admin_named(&mut tx, tenant, wire::trim(username)).await?;
+    let admin = admin.context("no admin has that user name")?;
+    store::set_password(&mut tx, tenant, admin, &hash).await?;
+    store::end_sessions(&mut tx, tenant, admin, None).await?;
+    tx.commit().await?;
+    Ok(made)
+}
+
+/// The hash of a password, and the password where it had to be made.
+fn given_or_made(app: &App, given: Option<Secret>) -> anyhow::Result<(String, Option<Secret>)> {
+    match given {
+        Some(password) => Ok((password::hash(app, &password)?, None)),
+        None => {
+            let password = app.new_token();
+            Ok((password::hash(app, &password)?, Some(password)))
+        }
+    }
 }
 
 /// Makes an API key; it is shown this once, and kept as its SHA-256.

@@ -395,6 +395,16 @@ pub(crate) async fn insert_admin(
     Ok(())
 }
 
+/// The admin with this user name.
+pub(crate) async fn admin_named(tx: &mut Tx, tenant: TenantId, username: &str) -> Result<Option<i64>, DbError> {
+    let row = sqlx::query("SELECT id FROM account WHERE tenant_id = ? AND username = ? AND is_admin = 1")
+        .bind(tenant.0)
+        .bind(username)
+        .fetch_optional(&mut **tx)
+        .await?;
+    Ok(row.map(|row| row.try_get("id")).transpose()?)
+}
+
 pub(crate) async fn insert_api_key(
     tx: &mut Tx,
     tenant: TenantId,

@@ -124,6 +124,17 @@ enum AdminAction {
         #[arg(long)]
         password_stdin: bool,
     },
+    /// Give an admin another password and end their sessions; without --password-stdin one is made and printed once
+    ResetPassword {
+        #[command(flatten)]
+        common: Common,
+        /// The user name
+        #[arg(long)]
+        username: String,
+        /// Read the password from standard input
+        #[arg(long)]
+        password_stdin: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -240,6 +251,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Admin { action: AdminAction::Add { common, username, mobile, password_stdin } } => {
                 set_up::add_admin(&open(&common).await?, common.tenant, &username, mobile.as_deref(), password_stdin)
                     .await
+            }
+            Command::Admin { action: AdminAction::ResetPassword { common, username, password_stdin } } => {
+                set_up::reset_admin_password(&open(&common).await?, common.tenant, &username, password_stdin).await
             }
             Command::ApiKey { action: ApiKeyAction::Add { common, name } } => {
                 set_up::add_api_key(&open(&common).await?, common.tenant, &name).await

@@ -1,4 +1,4 @@
-//! `admin add`, `api-key add`, `tenant add`.
+//! `admin add`, `admin reset-password`, `api-key add`, `tenant add`.
 
 use super::{WrongUsage, say};
 use anyhow::{Context, bail, ensure};
@@ -27,18 +27,32 @@ pub(super) async fn add_admin(
 ) -> anyhow::Result<()> {
     let tenant = tenant(app, named).await?;
     let mobile = mobile.map(Mobile::parse).transpose().context("--mobile is no mobile number")?;
-    let given = if password_stdin {
-        let mut text = String::new();
-        std::io::stdin().take(4096).read_to_string(&mut text).context("the password cannot be read")?;
-        Some(Secret::new(text.trim_end_matches(['\r', '\n'])))
-    } else {
-        None
-    };
-    let made = create::admin(app, tenant, username, mobile.as_ref(), given).await?;
-    match made {
-        Some(password) => say(password.expose()),
-        None => Ok(()),
+    say_made(create::admin(app, tenant, username, mobile.as_ref(), given(password_stdin)?).await?)
+}
+
+pub(super) async fn reset_admin_password(
+    app: &App,
+    named: Option<i64>,
+    username: &str,
+    password_stdin: bool,
+) -> anyhow::Result<()> {
+    let tenant = tenant(app, named).await?;
+    say_made(create::admin_password(app, tenant, username, given(password_stdin)?).await?)
+}
+
+/// The password from standard input, where it is to come from there.
+fn given(password_stdin: bool) -> anyhow::Result<Option<Secret>> {
+    if !password_stdin {
+        return Ok(None);
     }
+    let mut text = String::new();
+    std::io::stdin().take(4096).read_to_string(&mut text).context("the password cannot be read")?;
+    Ok(Some(Secret::new(text.trim_end_matches(['\r', '\n']))))
+}
+
+/// A password that was made is told this once.
+fn say_made(password: Option<Secret>) -> anyhow::Result<()> {
+    password.map_or(Ok(()), |password| say(password.expose()))
 }
 
 pub(super) async fn add_api_key(app: &App, named: Option<i64>, name: &str) -> anyhow::Result<()> {

@@ -66,6 +66,18 @@ async fn a_venue_is_set_up_from_the_command_line_and_sigterm_ends_it() {
         assert_eq!(client.get(format!("{}{path}", serving.address)).send().await.unwrap().text().await.unwrap(), want);
     }
 
+    // Who has forgotten their password gets another by the command line, and whoever is signed in with the old one is out.
+    let reset = run(folder.path(), &["admin", "reset-password", "--username", "boss"]);
+    let password = text(&reset.stdout).trim().to_owned();
+    let old = signed_in["data"]["token"].as_str().unwrap();
+    let me = client.get(format!("{}/api/auth/me", serving.address)).bearer_auth(old).send().await.unwrap();
+    assert_eq!(me.status(), 401);
+    let again = async |password: &str| post("/api/auth/login", json!({"username": "boss", "password": password})).await;
+    assert_eq!(again("correct horse").await["code"], 1401);
+    assert_eq!(again(&password).await["data"]["roles"], json!(["admin"]));
+    let nobody = run(folder.path(), &["admin", "reset-password", "--username", "nobody"]);
+    assert!(!nobody.status.success() && text(&nobody.stderr).contains("no admin has that user name"));
+
     // Other commands may run meanwhile; a second server on the same file may not.
     assert!(run(folder.path(), &["api-key", "add", "--name", "second"]).status.success());
     let second = run(folder.path(), &["serve"]);

@@ -451,7 +451,7 @@ async fn a_server_with_another_prefix_or_secret_key_is_named() {
     has(&text, &["login: a code is alive", ", by server "]);
     assert!(!text.contains("another `code_store.prefix`"), "{text}");
     let text = ask(&trace, Some(("GUIDEPOST_CODE_STORE__PREFIX", "prod:")));
-    has(&text, &["has another `code_store.prefix` than these settings", "nothing is known of the other scenes"]);
+    has(&text, &["has another `code_store.prefix` than these settings", "nothing is known of any scene asked about"]);
 }
 
 /// A demo with its log in a file.
