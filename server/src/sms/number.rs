@@ -3,6 +3,7 @@
 use super::channel::Recipient;
 use crate::app::AppState;
 use crate::codes::sms::SmsKey;
+use lettre::Address;
 use std::time::Duration;
 use wire::TenantId;
 
@@ -47,14 +48,14 @@ impl AppState {
     }
 }
 
-/// A mailbox from a request: one `@` with something before and a host behind it, no white space, letter case forgotten.
+/// A mailbox from a request, letter case forgotten: what mail can be sent to, at a host with a name.
 pub(super) fn email(text: &str) -> Option<Recipient> {
     let text = wire::trim(text).to_lowercase();
-    let (name, host) = text.rsplit_once('@')?;
-    let plain =
-        |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '<' | '>' | ',' | ';' | '"' | '\\' | '@');
-    let host_fits = host.contains('.') && host.split('.').all(|label| !label.is_empty());
-    let fits = !name.is_empty() && host_fits && text.len() <= MAX_EMAIL && name.chars().chain(host.chars()).all(plain);
+    let address: Address = text.parse().ok()?;
+    let host = address.domain();
+    // Quoted names are allowed by the standard and used by nobody but those who try things.
+    let plain = text.is_ascii() && !text.contains(['"', '\\']) && !text.contains(char::is_whitespace);
+    let fits = plain && text.len() <= MAX_EMAIL && host.contains('.') && !host.starts_with('[');
     fits.then_some(Recipient::Email(text))
 }
 
@@ -81,6 +82,12 @@ mod tests {
             ("a b@example.org", false),
             ("a@example.org\r\nBcc: b@example.org", false),
             ("a@example..org", false),
+            ("a(b)@example.org", false),
+            ("a.@example.org", false),
+            ("a:b@example.org", false),
+            ("\"a\"@example.org", false),
+            ("a@例子.cn", false),
+            ("a@[127.0.0.1]", false),
         ] {
             assert_eq!(email(text).is_some(), good, "{text:?}");
         }
