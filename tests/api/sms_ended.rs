@@ -1,8 +1,10 @@
 //! What ends an account's sessions ends them for good: whoever asked before it and is served after it gets nothing.
 
 use crate::every_store;
+use api_tests::stores::{redis_cli, start_redis, wait_until};
 use api_tests::{Answer, Caller, Gateway, Stores, Venue};
 use futures::future::{join, join_all};
+use guidepost_server::config::DatabaseUrl;
 use rstest::rstest;
 use rstest_reuse::apply;
 use serde_json::json;
@@ -100,4 +102,46 @@ async fn a_log_in_by_a_code_to_the_old_number_opens_nothing_of_the_account_that_
         }
         assert_eq!(owner.get("/api/auth/me").await.ok()["roles"], json!(["guide"]));
     }
+}
+
+/// The change has come in while its session stood, and goes on once the reset is done.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_a_reset_has_ended_changes_no_number_any_more() {
+    let redis = start_redis(&[]);
+    let (venue, gateway) = Venue::open_with_gateway(Stores::SqliteRedis, |config| {
+        config.code_store.url = DatabaseUrl::new(format!("redis://127.0.0.1:{}", redis.port));
+        config.code_store.prefix.clear();
+        config.code_store.timeout_ms = 10_000;
+    })
+    .await;
+    let (thief, new) = (venue.guide().await, "13700000001");
+    thief.send_sms(GUIDE, "confirm").await.ok();
+    let old_code = gateway.code_of("+8613900000001");
+    thief.send_sms(new, "change_mobile").await.ok();
+    let change = json!({"mobile": new, "code": gateway.code_of("+8613700000001"), "oldCode": old_code});
+    venue.nobody().send_sms(GUIDE, "reset_password").await.ok();
+
+    let body = json!({"mobile": GUIDE, "code": gateway.code_of("+8613900000001"), "newPassword": "owner's own"});
+    // Somebody else's passwords are hashed before, so that there is time.
+    venue.put_guide("13900000002", "周航").await;
+    let other = venue.sign_in("13900000002").await;
+    let busy = (0..40).map(|n| {
+        let other = other.clone();
+        tokio::spawn(async move { set(&other, &format!("another's one {n}")).await })
+    });
+    let busy: Vec<_> = busy.collect();
+    let nobody = venue.nobody();
+    let reset = tokio::spawn(async move { nobody.post("/api/auth/reset-password", &body).await });
+    // The reset has used its code up, and hashes.
+    let codes = ["keys", "sms:code:reset_password:*"];
+    wait_until("the code is used", || redis_cli(redis.port, &codes).trim().is_empty());
+    redis_cli(redis.port, &["client", "pause", "10000", "write"]);
+    let changed = tokio::spawn(async move { thief.post("/api/auth/change-mobile", &change).await });
+    reset.await.unwrap().ok();
+    redis_cli(redis.port, &["client", "unpause"]);
+    changed.await.unwrap().refused(401, 1401);
+    for set in busy {
+        set.await.unwrap().ok();
+    }
+    assert_eq!(venue.count("SELECT COUNT(*) FROM account WHERE mobile = '+8613900000001'").await, 1);
 }
