@@ -152,7 +152,11 @@ async fn a_send_that_tries_a_channel_is_traced_with_channel_and_the_providers_id
     let tried = async || {
         let mut lines = Vec::new();
         let trial = Trial::plan(venue.server.app(), &order).unwrap();
-        trial.run(|line| Ok(lines.push(line))).await.unwrap();
+        let say = |line| {
+            lines.push(line);
+            Ok(())
+        };
+        trial.run(say).await.unwrap();
         lines.join("\n")
     };
     tried().await;
