@@ -706,6 +706,7 @@ mod tests {
             ("[[sms.channels]]\nname = \"a\"\nkind = \"http\"", "`sms.channels[0].url`"),
             ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nurl = \"http://h\"", "`sms.channels[0].url`"),
             ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nrate = 0", "`sms.channels[0].rate`"),
+            ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nrate = 1000001", "`sms.channels[0].rate`"),
             ("[[sms.channels]]\nname = \"a\"\nkind = \"log\"\nvoice = true", "`sms.channels[0].voice`"),
             (
                 "[[sms.channels]]\nname = \"a\"\nkind = \"http\"\nurl = \"http://h\"\nsecret = \"short\"",

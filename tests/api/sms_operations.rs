@@ -161,6 +161,29 @@ async fn few_codes_that_are_used_make_one_alert_an_hour_with_where_to_look(store
     assert_eq!(alerts(&venue, "sms_pass_rate").await.len(), 2);
 }
 
+/// A scene whose codes live for a day does not hold up the others.
+#[apply(every_code_store)]
+async fn each_scene_is_judged_once_its_own_codes_are_dead(stores: Stores) {
+    let (venue, _gateway) = Venue::open_with_gateway(stores, |config| {
+        config.alerts.sms_pass_rate_numbers = 4;
+        config.sms.scenes.entry("register".to_owned()).or_default().ttl = 86_400;
+    })
+    .await;
+    for n in 1..5 {
+        venue.nobody().send_sms(&format!("1380000000{n}"), "login").await.ok();
+        venue.nobody().send_sms(&format!("1380000001{n}"), "register").await.ok();
+    }
+    venue.advance(11 * MINUTE).await;
+    turn(&venue).await;
+    let scenes =
+        async || alerts(&venue, "sms_pass_rate").await.into_iter().map(|of| of["scenes"].clone()).collect::<Vec<_>>();
+    let of = |scene: &str| json!([{"scene": scene, "numbers": 4, "used": 0}]);
+    assert_eq!(scenes().await, [of("login")]);
+    venue.advance(24 * HOUR).await;
+    turn(&venue).await;
+    assert_eq!(scenes().await, [of("login"), of("register")]);
+}
+
 #[apply(every_code_store)]
 async fn many_numbers_that_use_no_code_make_an_alert_at_once(stores: Stores) {
     let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.alerts.sms_pumping = 4).await;
@@ -207,9 +230,15 @@ async fn two_servers_raise_one_alert_about_what_both_have_sent() {
 
 /// Twelve sends of a day, which the provider knows or does not know of.
 async fn a_day_of_twelve(venue: &Venue) {
+    a_day_of_twelve_then(venue, "UPDATE sms_send SET channel = channel").await;
+}
+
+/// The same, with a change of their rows before the day is over.
+async fn a_day_of_twelve_then(venue: &Venue, change: &'static str) {
     for n in 0..12 {
         venue.nobody().send_sms(&format!("138000000{n:02}"), "login").await.ok();
     }
+    sqlx::query(change).execute(&venue.database().await).await.unwrap();
     // 03:00 the next day in China, where it is 09:00 now.
     venue.advance(18 * HOUR - Duration::from_secs(1)).await;
     turn(venue).await;
@@ -250,6 +279,51 @@ async fn a_day_that_the_provider_counts_the_same_makes_none_even_where_all_serve
     // Of the days on which nothing was sent only the last one was asked for.
     assert_eq!(venue.count("SELECT COUNT(*) FROM sms_reconciliation WHERE day > '20260801'").await, 1);
     assert_eq!(alerts(&venue, "sms_reconciliation").await, [Value::Null; 0]);
+}
+
+/// A provider counts an account, whichever of its channels has sent.
+#[apply(every_code_store)]
+async fn channels_of_one_account_are_compared_together_with_one_alert(stores: Stores) {
+    let (venue, provider) = open_with_provider(stores, |config| {
+        let mut other = config.sms.channels[0].clone();
+        other.name = "another".to_owned();
+        other.sign_name = Some("城市剧院".to_owned());
+        config.sms.channels.push(other);
+    })
+    .await;
+    let moved = "UPDATE sms_send SET channel = 'another'";
+    a_day_of_twelve_then(&venue, moved).await;
+    provider.count("20260801", 12);
+    provider.count("20260802", 11);
+    turn(&venue).await;
+    assert_eq!(alerts(&venue, "sms_reconciliation").await, [Value::Null; 0], "neither has sent twelve by itself");
+    assert_eq!(venue.count("SELECT COUNT(*) FROM sms_reconciliation").await, 1, "asked once");
+    venue.advance(24 * HOUR).await;
+    turn(&venue).await;
+    let about = json!({"channels": ["cloud", "another"], "day": "20260802", "ours": 0, "theirs": 11});
+    assert_eq!(alerts(&venue, "sms_reconciliation").await, [about]);
+}
+
+/// Before our beginning the account may have been another system's.
+#[apply(every_code_store)]
+async fn the_day_before_the_first_send_is_not_compared(stores: Stores) {
+    let (venue, provider) = open_with_provider(stores, |_| {}).await;
+    provider.count("20260731", 500);
+    for mobile in [MOBILE, "13800000002"] {
+        turn(&venue).await;
+        assert_eq!(venue.count("SELECT COUNT(*) FROM sms_reconciliation").await, 0);
+        // The first send of all changes nothing for the day before it.
+        venue.nobody().send_sms(mobile, "login").await.ok();
+    }
+    provider.count("20260801", 1);
+    provider.count("20260802", 500);
+    for day in 1..3 {
+        venue.advance(24 * HOUR).await;
+        turn(&venue).await;
+        assert_eq!(venue.count("SELECT COUNT(*) FROM sms_reconciliation").await, day);
+    }
+    let about = json!({"channel": "cloud", "day": "20260802", "ours": 0, "theirs": 500});
+    assert_eq!(alerts(&venue, "sms_reconciliation").await, [about], "a day on which others alone have sent is one");
 }
 
 #[apply(every_code_store)]

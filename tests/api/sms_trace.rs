@@ -6,6 +6,7 @@ use api_tests::{Gateway, Stores, Venue};
 use guidepost_server::Running;
 use guidepost_server::config::DatabaseUrl;
 use guidepost_server::sms_trace::{Question, Trace, trace};
+use guidepost_server::sms_trial::{Order, Trial};
 use rstest::rstest;
 use rstest_reuse::apply;
 use std::time::Duration;
@@ -133,4 +134,35 @@ async fn a_trace_on_a_cluster_finds_what_another_server_has_sent() {
         &trace,
         &["login: a code is alive, for ", "1 of 5 sends in this hour, 1 of 10 today", "went on to a channel: 1"],
     );
+}
+
+/// A real send by each channel is a send like any other.
+#[apply(every_code_store)]
+async fn a_send_that_tries_a_channel_is_traced_with_channel_and_the_providers_id(stores: Stores) {
+    let (venue, gateway) = Venue::open_with_gateway(stores, |_| {}).await;
+    let mobile = Mobile::parse(MOBILE).unwrap();
+    let order = Order {
+        tenant: TenantId(1),
+        mobile: Some(&mobile),
+        mail: None,
+        scene: Some("login"),
+        pause: Duration::ZERO,
+        chinese: false,
+    };
+    let tried = async || {
+        let mut lines = Vec::new();
+        let trial = Trial::plan(venue.server.app(), &order).unwrap();
+        let say = |line| {
+            lines.push(line);
+            Ok(())
+        };
+        trial.run(say).await.unwrap();
+        lines.join("\n")
+    };
+    tried().await;
+    has(&traced(&venue).await, &["gateway: taken, the provider's id gw-1"]);
+    gateway.answer([401]);
+    let said = tried().await;
+    assert!(said.contains("(HTTP 401)"), "the channel is named twice: {said}");
+    has(&traced(&venue).await, &["gateway: key or password are wrong", "(HTTP 401)"]);
 }

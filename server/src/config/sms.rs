@@ -192,6 +192,9 @@ pub struct ChannelConfig {
 /// The least `keep_days`.
 const MIN_KEEP_DAYS: u32 = 8;
 
+/// The largest `rate`: places in the code store lie a microsecond apart at least.
+const MAX_RATE: u32 = 1_000_000;
+
 /// The scenes of the product itself.
 pub const SCENES: [&str; 5] = ["login", "register", "reset_password", "change_mobile", "confirm"];
 
@@ -252,6 +255,9 @@ impl SmsConfig {
             }
             if channel.rate == Some(0) {
                 return wrong("rate", "is 1 a second or more: leave it out for no limit");
+            }
+            if channel.rate.is_some_and(|rate| rate > MAX_RATE) {
+                return wrong("rate", "is 1000000 a second or less: leave it out for no limit");
             }
             if channel.params.as_ref().is_some_and(|params| !params.contains(&Param::Code)) {
                 return wrong("params", "leaves out the code");

@@ -17,7 +17,7 @@ pub(crate) async fn raise_about(app: &AppState, tenant: TenantId, kind: AlertKin
     raise_at(&app.db, app.clock.now_ms(), tenant, kind, None, Some(data)).await;
 }
 
-/// The same for who has a part of the server alone.
+/// The same for who has a part of the server alone; `false` where it was not written.
 pub(crate) async fn raise_at(
     db: &Db,
     now: i64,
@@ -25,16 +25,18 @@ pub(crate) async fn raise_at(
     kind: AlertKind,
     account_id: Option<i64>,
     data: Option<&Value>,
-) {
+) -> bool {
     log(tenant, kind, account_id, data);
     let write = async {
         let mut tx = db.begin().await?;
         insert(&mut tx, now, tenant, kind, account_id, data).await?;
         Ok::<_, DbError>(tx.commit().await?)
     };
-    if let Err(error) = write.await {
+    let written = write.await;
+    if let Err(error) = &written {
         tracing::error!(%error, "an alert could not be written");
     }
+    written.is_ok()
 }
 
 /// What stands in the log of an alert.

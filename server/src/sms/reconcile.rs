@@ -1,10 +1,10 @@
-//! Compares, once a day, how many messages we have sent by a channel with how many its provider has counted.
+//! Compares, once a day, how many messages we have sent by a provider's account with how many the provider has counted.
 
 use super::channel::provider_zone;
 use super::store::{self, Reconciliation};
 use crate::accounts::store::tenants;
 use crate::app::AppState;
-use crate::db::{DbError, transact};
+use crate::db::{Db, DbError, transact};
 use crate::ops::alerts;
 use jiff::{Timestamp, ToSpan, civil::Date};
 use serde_json::{Value, json};
@@ -28,16 +28,49 @@ const GIVE_UP: i64 = 24 * HOUR;
 /// A difference of fewer messages is none.
 const LEAST: i64 = 10;
 
-/// Compares what is due, for each channel whose provider counts.
+/// Compares what is due, for each account at a provider that counts.
 pub(crate) async fn turn(app: &AppState) {
-    for channel in app.channels.with_records() {
+    for names in app.channels.accounts() {
+        let Some(&channel) = names.iter().min() else { continue };
+        let account = Account { channel, names };
         for ago in 1..=DAYS {
             let Some(day) = Day::ago(app.clock.now_ms(), ago) else { continue };
-            if let Err(error) = compare(app, channel, &day, ago == 1).await {
+            if let Err(error) = compare(app, &account, &day, ago == 1).await {
                 let day = &day.name;
                 tracing::warn!(channel, day, %error, "a day's messages could not be compared; again in a while");
             }
         }
+    }
+}
+
+/// An account at a provider, which is what a provider counts.
+#[derive(Debug)]
+struct Account<'a> {
+    /// The channel that the comparison stands under: the first by the alphabet, wherever it stands in the settings.
+    channel: &'a str,
+    /// Every channel that sends by it.
+    names: Vec<&'a str>,
+}
+
+impl Account<'_> {
+    /// How many messages of this time it has taken, or may have.
+    async fn taken(&self, db: &Db, from: i64, until: i64) -> Result<i64, DbError> {
+        let mut taken = 0;
+        for name in &self.names {
+            taken += store::taken_by(db, name, from, until).await?;
+        }
+        Ok(taken)
+    }
+
+    /// The tenants whose messages these are.
+    async fn tenants(&self, db: &Db, from: i64, until: i64) -> Result<Vec<TenantId>, DbError> {
+        let mut tenants = Vec::new();
+        for name in &self.names {
+            tenants.extend(store::tenants_of(db, name, from, until).await?);
+        }
+        tenants.sort_unstable_by_key(|tenant: &TenantId| tenant.0);
+        tenants.dedup();
+        Ok(tenants)
     }
 }
 
@@ -62,10 +95,10 @@ impl Day {
     }
 }
 
-/// Compares a day, unless it was, or another server does. Of older days only those on which we have sent something: before
-/// that the account may have been somebody else's.
-async fn compare(app: &AppState, channel: &str, day: &Day, newest: bool) -> Result<(), DbError> {
-    let now = app.clock.now_ms();
+/// Compares a day, unless it was, or another server does. Of older days only those on which we have sent something, and of
+/// the newest one only what lies after our beginning: before that the account may have been somebody else's.
+async fn compare(app: &AppState, account: &Account<'_>, day: &Day, newest: bool) -> Result<(), DbError> {
+    let (now, channel) = (app.clock.now_ms(), account.channel);
     let known = store::reconciliation(&app.db, channel, &day.name).await?;
     let created_at = match known {
         Some(Reconciliation { done: true, .. }) => return Ok(()),
@@ -77,7 +110,8 @@ async fn compare(app: &AppState, channel: &str, day: &Day, newest: bool) -> Resu
             known.created_at
         }
         None => {
-            if !newest && store::taken_by(&app.db, channel, day.from, day.until).await? == 0 {
+            let ours = account.taken(&app.db, day.from, day.until).await?;
+            if ours == 0 && (!newest || !store::has_begun(&app.db, day.until).await?) {
                 return Ok(());
             }
             if !transact(|| store::begin_reconciliation(&app.db, channel, &day.name, now, now + AGAIN)).await? {
@@ -97,28 +131,30 @@ async fn compare(app: &AppState, channel: &str, day: &Day, newest: bool) -> Resu
             None
         }
     };
-    end(app, channel, day, theirs, now).await
+    end(app, account, day, theirs, now).await
 }
 
 /// Writes down what the comparison came to, with its alert, in one transaction.
-async fn end(app: &AppState, channel: &str, day: &Day, theirs: Option<i64>, now: i64) -> Result<(), DbError> {
-    let ours = store::taken_by(&app.db, channel, day.from, day.until).await?;
+async fn end(app: &AppState, account: &Account<'_>, day: &Day, theirs: Option<i64>, now: i64) -> Result<(), DbError> {
+    let channel = account.channel;
+    let ours = account.taken(&app.db, day.from, day.until).await?;
     let bad = theirs.is_none_or(|theirs| differs(ours, theirs, app.config.alerts.sms_reconciliation));
-    let to = if bad { concerned(app, channel, day).await? } else { Vec::new() };
+    let to = if bad { concerned(app, account, day).await? } else { Vec::new() };
+    let mut data =
+        if account.names.len() == 1 { json!({"channel": channel}) } else { json!({"channels": account.names}) };
+    data["day"] = json!(day.name);
     // A tenant is not told how much the others send.
-    let alone = to.len() == 1;
-    let data = if alone {
-        json!({"channel": channel, "day": day.name, "ours": ours, "theirs": theirs})
-    } else {
-        json!({"channel": channel, "day": day.name})
-    };
+    if to.len() == 1 {
+        data["ours"] = json!(ours);
+        data["theirs"] = json!(theirs);
+    }
     let ended = transact(|| end_once(app, channel, day, (ours, theirs), now, (&to, &data))).await?;
     if ended {
-        let day = &day.name;
+        let (channels, day) = (&account.names, &day.name);
         if bad {
-            tracing::error!(channel, day, ours, theirs, "a provider's count of a day's messages is not ours");
+            tracing::error!(?channels, day, ours, theirs, "a provider's count of a day's messages is not ours");
         } else {
-            tracing::info!(channel, day, ours, theirs, "a provider's count of a day's messages is ours");
+            tracing::info!(?channels, day, ours, theirs, "a provider's count of a day's messages is ours");
         }
         for tenant in to {
             alerts::log(tenant, AlertKind::SmsReconciliation, None, Some(&data));
@@ -147,8 +183,8 @@ async fn end_once(
 }
 
 /// Who is told: whose messages they were, or everybody where they were nobody's.
-async fn concerned(app: &AppState, channel: &str, day: &Day) -> Result<Vec<TenantId>, DbError> {
-    let of_the_day = store::tenants_of(&app.db, channel, day.from, day.until).await?;
+async fn concerned(app: &AppState, account: &Account<'_>, day: &Day) -> Result<Vec<TenantId>, DbError> {
+    let of_the_day = account.tenants(&app.db, day.from, day.until).await?;
     if of_the_day.is_empty() { tenants(&app.db).await } else { Ok(of_the_day) }
 }
 

@@ -295,6 +295,18 @@ pub(super) async fn tenants_of(db: &Db, channel: &str, from: i64, until: i64) ->
     Ok(rows.iter().map(|row| row.try_get("tenant_id").map(TenantId)).collect::<Result<_, _>>()?)
 }
 
+/// Whether this database knows of a time before `at` (Unix ms): a send that was made then, or a day that was compared.
+pub(super) async fn has_begun(db: &Db, at: i64) -> Result<bool, DbError> {
+    for sql in
+        ["SELECT 1 FROM sms_send WHERE at < ? LIMIT 1", "SELECT 1 FROM sms_reconciliation WHERE created_at < ? LIMIT 1"]
+    {
+        if sqlx::query(sql).bind(at).fetch_optional(db.read()).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// How far the comparison of a day has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reconciliation {

@@ -241,7 +241,9 @@ impl Trial {
             ];
             return Text::TrialTaken.with(lang, &values);
         }
-        let cause = cause(&report.reason);
+        // The channel is named already, and its name says nothing of the cause.
+        let reason = report.reason.strip_prefix(&format!("{}: ", one.channel)).unwrap_or(&report.reason);
+        let cause = cause(reason);
         let class = match report.outcome {
             Outcome::NumberLimit => Some('C'),
             Outcome::Refused => Some('D'),
@@ -256,7 +258,7 @@ impl Trial {
             ("template", &template),
             ("class", &class),
             ("why", &why),
-            ("reason", &report.reason),
+            ("reason", &reason),
             ("send", &send),
         ];
         Text::TrialFailed.with(lang, &values)

@@ -9,7 +9,7 @@ use crate::db::DbError;
 use crate::ops::alerts;
 use crate::ops::metrics::range_of;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 use wire::TenantId;
@@ -47,14 +47,22 @@ async fn look(app: &AppState, tenant: TenantId) -> Result<(), DbError> {
     let rules = app.rules(tenant).await?;
     let now = app.clock.now_ms();
 
-    // The share of numbers that used a code, of an hour that has settled.
-    let until = now - ms(SETTLED.max(rules.sms.longest_ttl()));
-    let from = until - ms(HOUR);
-    let all = store::used_by_scene(&app.db, tenant, from, until).await?;
-    let few: Vec<Used> =
-        all.into_iter().filter(|used| few(used, rules.sms_pass_rate, rules.sms_pass_rate_numbers)).collect();
-    if !few.is_empty() {
-        raise(app, tenant, AlertKind::SmsPassRate, &few, (from, until)).await?;
+    // The share of numbers that used a code, of an hour that has settled: of each scene its own, by its codes' life.
+    let settled = |scene: &str| SETTLED.max(rules.sms.scene(scene).map_or(SETTLED, |rule| rule.ttl));
+    let ages: BTreeSet<Duration> = app.config.sms.scene_names().map(settled).chain([SETTLED]).collect();
+    let (mut found, mut from, mut until) = (Vec::new(), i64::MAX, i64::MIN);
+    for age in ages {
+        let end = now - ms(age);
+        let start = end - ms(HOUR);
+        let mut all = store::used_by_scene(&app.db, tenant, start, end).await?;
+        all.retain(|used| settled(&used.scene) == age && few(used, rules.sms_pass_rate, rules.sms_pass_rate_numbers));
+        if !all.is_empty() {
+            (from, until) = (from.min(start), until.max(end));
+            found.extend(all);
+        }
+    }
+    if !found.is_empty() {
+        raise(app, tenant, AlertKind::SmsPassRate, &found, (from, until)).await?;
     }
 
     // Numbers that used none, of the last hour: whoever runs up the bill has to be seen soon.

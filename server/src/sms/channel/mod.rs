@@ -3,6 +3,7 @@
 mod aliyun;
 mod breaker;
 mod call;
+mod fruitless;
 mod http;
 mod log;
 mod pace;
@@ -19,8 +20,10 @@ use crate::ops::metrics::Metrics;
 use crate::ops::{alerts, this_server};
 use async_trait::async_trait;
 use breaker::Breaker;
+use fruitless::Fruitless;
 use jiff::tz::{self, TimeZone};
 use pace::{Pace, Turn};
+use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -167,6 +170,51 @@ impl Answer {
             | Self::Unknown(reason) => reason,
         }
     }
+
+    /// Without what a provider repeats of a message: an id or a reason that holds its number or its code is none. What is
+    /// left may be logged and kept.
+    fn about(self, message: &Message) -> Self {
+        let plain = |reason: String| if repeats(&reason, message) { REPEATED.to_owned() } else { reason };
+        match self {
+            Self::Taken(id) => Self::Taken(id.filter(|id| !repeats(id, message))),
+            Self::Passing(reason) => Self::Passing(plain(reason)),
+            Self::Unusable(reason) => Self::Unusable(plain(reason)),
+            Self::NoBalance(reason) => Self::NoBalance(plain(reason)),
+            Self::NumberLimit(reason) => Self::NumberLimit(plain(reason)),
+            Self::Refused(reason) => Self::Refused(plain(reason)),
+            Self::Unknown(reason) => Self::Unknown(plain(reason)),
+        }
+    }
+}
+
+/// What stands for a reason that repeats the message's number or code.
+const REPEATED: &str = "an answer that repeats the message";
+
+/// Whether a text of a provider holds a message's number, in whatever form, or its code.
+fn repeats(text: &str, message: &Message) -> bool {
+    let number = match &message.to {
+        Recipient::Mobile(mobile) => has_number(text, mobile),
+        Recipient::Email(address) => text.to_lowercase().contains(address.as_str()),
+    };
+    number || digits(text).contains(message.code.expose())
+}
+
+/// Whether a text holds a number: with or without its country's prefix, in one piece or in groups.
+fn has_number(text: &str, mobile: &Mobile) -> bool {
+    let number = mobile.expose();
+    // A prefix of another country has three digits at most.
+    let own = number.strip_prefix("+86").or(number.get(4..)).unwrap_or(number);
+    digits(text).contains(own)
+}
+
+/// The same long after a send, when its code is forgotten here and a provider may still know it: no reason of theirs has
+/// six digits in a row.
+fn may_repeat(text: &str, to: &Mobile) -> bool {
+    has_number(text, to) || text.split(|c: char| !c.is_ascii_digit()).any(|run| run.len() >= 6)
+}
+
+fn digits(text: &str) -> String {
+    text.chars().filter(char::is_ascii_digit).collect()
 }
 
 /// What a channel is asked to send.
@@ -259,6 +307,7 @@ struct Channel {
     config: ChannelConfig,
     carrier: Box<dyn Carrier>,
     breaker: Breaker,
+    fruitless: Fruitless,
     pace: Option<Pace>,
 }
 
@@ -332,7 +381,13 @@ impl Channels {
                 }
             };
             let pace = channel.rate.map(|rate| Pace::new(parts.codes.clone(), &parts.prefix, &channel.name, rate));
-            channels.push(Channel { config: channel, carrier, breaker: Breaker::default(), pace });
+            channels.push(Channel {
+                config: channel,
+                carrier,
+                breaker: Breaker::default(),
+                fruitless: Fruitless::default(),
+                pace,
+            });
         }
         let Parts { db, clock, metrics, .. } = parts;
         Ok(Self { channels, timing, db, clock, metrics, alerted: Mutex::default() })
@@ -375,7 +430,7 @@ impl Channels {
             }
         }
         if tried {
-            self.alert(message.tenant, "", AlertKind::SmsChannelDown).await;
+            self.alert(message.tenant, AlertKind::SmsChannelDown, "", None).await;
         } else {
             said.push("there is no channel for it".to_owned());
         }
@@ -400,11 +455,12 @@ impl Channels {
     pub(crate) async fn send_by(&self, channel: &str, message: &Message) -> anyhow::Result<Report> {
         let channel = self.named(channel)?;
         anyhow::ensure!(channel.suits(&message.to, message.via), "this channel is for another kind of message");
-        let name = Some(channel.config.name.clone());
-        let report = match self.try_channel(channel, message, self.clock.monotonic()).await {
-            Ok((outcome, provider_id, reason)) => Report { outcome, channel: name, provider_id, reason },
-            Err(reason) => Report { outcome: Outcome::NotTaken, channel: name, provider_id: None, reason },
+        let name = &channel.config.name;
+        let (outcome, provider_id, reason) = match self.try_channel(channel, message, self.clock.monotonic()).await {
+            Ok(decided) => decided,
+            Err(reason) => (Outcome::NotTaken, None, reason),
         };
+        let report = Report { outcome, channel: Some(name.clone()), provider_id, reason: format!("{name}: {reason}") };
         Ok(self.logged(message, report))
     }
 
@@ -412,6 +468,21 @@ impl Channels {
     pub(crate) fn with_records(&self) -> impl Iterator<Item = &str> {
         let keep = self.channels.iter().filter(|channel| channel.carrier.keeps_records());
         keep.map(|channel| channel.config.name.as_str())
+    }
+
+    /// The same, those of one account together: a provider counts an account, whichever of our channels has sent.
+    pub(crate) fn accounts(&self) -> Vec<Vec<&str>> {
+        let mut accounts: Vec<(_, Vec<&str>)> = Vec::new();
+        for Channel { config, .. } in self.channels.iter().filter(|channel| channel.carrier.keeps_records()) {
+            // Tencent counts an application, and several keys may be good for one.
+            let id = if config.kind == ChannelKind::Tencent { &config.sdk_app_id } else { &config.key_id };
+            let account = (config.kind, id);
+            match accounts.iter_mut().find(|(known, _)| *known == account) {
+                Some((_, names)) => names.push(&config.name),
+                None => accounts.push((account, vec![&config.name])),
+            }
+        }
+        accounts.into_iter().map(|(_, names)| names).collect()
     }
 
     /// What became of a message that this channel has taken; `provider_id` is empty where the provider told none.
@@ -426,7 +497,12 @@ impl Channels {
         send_id: &str,
         sent_at: i64,
     ) -> anyhow::Result<Receipt> {
-        self.named(channel)?.carrier.receipt(to, provider_id, send_id, sent_at).await
+        let told = self.named(channel)?.carrier.receipt(to, provider_id, send_id, sent_at).await;
+        match told {
+            Ok(Receipt::Failed(reason)) if may_repeat(&reason, to) => Ok(Receipt::Failed(REPEATED.to_owned())),
+            Err(error) if may_repeat(&error.to_string(), to) => anyhow::bail!(REPEATED),
+            told => told,
+        }
     }
 
     /// Asks the providers about every template of the settings and says in the log what is wrong with one: found when the
@@ -519,13 +595,16 @@ impl Channels {
                     return Err(NO_TIME.to_owned());
                 }
             }
-            let answer = channel.carrier.carry(&request).await;
+            let answer = channel.carrier.carry(&request).await.about(message);
             self.metrics.answered(name, answer.class());
             let opened = channel.breaker.note(&answer, self.clock.monotonic());
             if opened {
                 self.metrics.rests(name);
                 tracing::error!(channel = name, "a channel has failed five times in a row; it rests for 30 s");
-                self.alert(message.tenant, name, AlertKind::SmsChannelDown).await;
+                self.alert(message.tenant, AlertKind::SmsChannelDown, name, None).await;
+            }
+            if channel.fruitless.note(&answer, &message.to) {
+                self.alert(message.tenant, AlertKind::SmsChannelDown, name, Some(&answer)).await;
             }
             match answer {
                 Answer::Taken(provider_id) => return Ok((Outcome::Sent, provider_id, "taken".to_owned())),
@@ -541,32 +620,41 @@ impl Channels {
                 Answer::Passing(reason) => return Err(format!("{reason}, twice")),
                 Answer::Unusable(reason) => {
                     tracing::error!(channel = name, reason, "a channel cannot be used; the next one is tried");
-                    self.alert(message.tenant, name, AlertKind::SmsChannelDown).await;
+                    self.alert(message.tenant, AlertKind::SmsChannelDown, name, None).await;
                     return Err(reason);
                 }
                 Answer::NoBalance(reason) => {
                     tracing::error!(channel = name, reason, "a provider says that there is no money left");
-                    self.alert(message.tenant, name, AlertKind::SmsNoBalance).await;
+                    self.alert(message.tenant, AlertKind::SmsNoBalance, name, None).await;
                     return Err(reason);
                 }
             }
         }
     }
 
-    /// At once, and then not again for an hour.
-    async fn alert(&self, tenant: TenantId, channel: &str, kind: AlertKind) {
+    /// At once, and then not again for an hour. `answer` is told where it is what nobody has looked at yet.
+    async fn alert(&self, tenant: TenantId, kind: AlertKind, channel: &str, answer: Option<&Answer>) {
         let now = self.clock.now_ms();
+        let key = (tenant, channel.to_owned(), kind.as_str());
+        let alerted = || self.alerted.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = {
-            let mut alerted = self.alerted.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut alerted = alerted();
             alerted.retain(|_, at| now < *at + ALERT_AGAIN);
             let known = alerted.len();
-            alerted.entry((tenant, channel.to_owned(), kind.as_str())).or_insert(now);
+            alerted.entry(key.clone()).or_insert(now);
             alerted.len() > known
         };
-        if fresh {
-            // Without a name it is about all of them.
-            let about = (!channel.is_empty()).then(|| serde_json::json!({"channel": channel}));
-            alerts::raise_at(&self.db, now, tenant, kind, None, about.as_ref()).await;
+        if !fresh {
+            return;
+        }
+        // Without a name it is about all of them.
+        let about = (!channel.is_empty()).then(|| match answer {
+            Some(answer) => json!({"channel": channel, "class": answer.class(), "reason": answer.reason()}),
+            None => json!({"channel": channel}),
+        });
+        if !alerts::raise_at(&self.db, now, tenant, kind, None, about.as_ref()).await {
+            // The next failure raises it again.
+            alerted().remove(&key);
         }
     }
 }
@@ -612,13 +700,18 @@ fn variables(text: &str, opening: &str) -> Vec<String> {
     text.split(opening).skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| word(name)).collect()
 }
 
+/// The longest word of a provider that is kept.
+const LONGEST_WORD: usize = 64;
+
 /// What a provider calls something, for a log: a text of theirs may hold anything.
 fn word(text: &str) -> String {
-    let mut word: String = text
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '^' | ':'))
-        .take(64)
-        .collect();
+    let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '^' | ':');
+    let mut word: String = text.chars().filter(fits).collect();
+    if word.len() > LONGEST_WORD {
+        word.truncate(LONGEST_WORD);
+        // The beginning of a number is no longer known as one.
+        word.truncate(word.trim_end_matches(|c: char| !c.is_ascii_alphabetic()).len());
+    }
     if word.is_empty() {
         word.push('-');
     }

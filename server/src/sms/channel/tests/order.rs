@@ -2,10 +2,11 @@
 
 use super::stub::{Kind, Reply, Stub};
 use super::{Desk, message, parts, settings};
-use crate::sms::channel::{Channels, Outcome, Report, Timing, Via};
+use crate::sms::channel::{Channels, Outcome, Recipient, Report, Timing, Via};
 use serde_json::json;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use wire::Mobile;
 
 /// A gateway that nobody answers at.
 async fn nobody() -> serde_json::Value {
@@ -96,6 +97,59 @@ async fn a_refusal_is_final() {
         first.say(status, "");
         assert_eq!(told(&desk.send().await), (Outcome::Refused, Some("first")));
         assert_eq!((first.count(), second.count()), (1, 0));
+    }
+}
+
+/// Each is about one message, five numbers in a row are about the channel. The breaker stays shut all the same.
+#[tokio::test]
+async fn a_channel_that_refuses_or_leaves_unknown_five_numbers_in_a_row_makes_an_alert_an_hour() {
+    let (first, second, desk) = two().await;
+    let to = |n: usize| {
+        let to = Recipient::Mobile(Mobile::parse(&format!("138001380{n:02}")).unwrap());
+        crate::sms::channel::Message { to, ..message() }
+    };
+    // Somebody who tries a wrong number again and again, then three more, and one who gets a code.
+    first.answer([(); 8].map(|()| Reply::Say(404, String::new())));
+    for n in [1, 1, 1, 1, 1, 2, 3, 4, 5] {
+        desk.channels.send(&to(n)).await;
+    }
+    assert!(desk.alerts().await.is_empty());
+    for n in 1..=10 {
+        first.answer([if n % 2 == 0 { Reply::Cut } else { Reply::Say(404, String::new()) }]);
+        let outcome = if n % 2 == 0 { Outcome::Unknown } else { Outcome::Refused };
+        assert_eq!(told(&desk.channels.send(&to(n)).await), (outcome, Some("first")), "classes stay what they are");
+        assert_eq!(desk.alerts().await.len(), usize::from(n >= 5), "after {n}");
+    }
+    assert_eq!((first.count(), second.count()), (19, 0));
+    assert_eq!(desk.alerts().await, ["sms_channel_down"]);
+    let about: String = sqlx::query_scalar("SELECT data FROM alert").fetch_one(desk.app.db.read()).await.unwrap();
+    let about: serde_json::Value = serde_json::from_str(&about).unwrap();
+    assert_eq!(about, json!({"channel": "first", "class": "D", "reason": "HTTP 404"}));
+    // An hour later it does the same.
+    let hour = Duration::from_secs(3600);
+    desk.clock.advance(hour);
+    first.advance(hour);
+    first.say(404, "");
+    desk.channels.send(&to(1)).await;
+    assert_eq!(desk.alerts().await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_alert_that_was_not_written_is_raised_by_the_next_failure() {
+    let (first, _second, desk) = two().await;
+    first.answer([(); 3].map(|()| Reply::Say(401, String::new())));
+    let sql = async |sql: &'static str| {
+        let mut tx = desk.app.db.begin().await.unwrap();
+        sqlx::query(sql).execute(&mut *tx).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    sql("ALTER TABLE alert RENAME TO away").await;
+    desk.send().await;
+    sql("ALTER TABLE away RENAME TO alert").await;
+    assert!(desk.alerts().await.is_empty());
+    for _ in 0..2 {
+        desk.send().await;
+        assert_eq!(desk.alerts().await, ["sms_channel_down"]);
     }
 }
 
@@ -202,7 +256,7 @@ async fn one_channel_is_tried_by_its_name_and_no_other_stands_in() {
     assert_eq!(desk.channels.names().collect::<Vec<_>>(), ["first", "second"]);
     second.say(401, "");
     let report = desk.channels.send_by("second", &message()).await.unwrap();
-    assert_eq!((told(&report), report.reason.as_str()), ((Outcome::NotTaken, Some("second")), "HTTP 401"));
+    assert_eq!((told(&report), report.reason.as_str()), ((Outcome::NotTaken, Some("second")), "second: HTTP 401"));
     assert_eq!(told(&desk.channels.send_by("second", &message()).await.unwrap()), (Outcome::Sent, Some("second")));
     desk.channels.send_by("third", &message()).await.unwrap_err();
     assert_eq!((first.count(), second.count()), (0, 2));

@@ -2,10 +2,12 @@
 
 use super::stub::{Kind, Reply, SECRET, Stub};
 use super::{CODE, Desk, NUMBER, message};
+use crate::sms::channel::{Message, Outcome, Receipt, Recipient};
 use serde_json::json;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
+use wire::Mobile;
 
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
@@ -61,5 +63,58 @@ async fn no_code_no_number_and_no_secret_is_logged_or_reported() {
     for secret in [CODE, NUMBER, SECRET] {
         assert!(!logged.contains(secret), "{secret} was logged");
         assert!(!reports.contains(secret), "{secret} was reported");
+    }
+}
+
+/// What a provider gives as its own id is logged, stored and shown by the trace.
+#[tokio::test]
+async fn an_id_or_a_reason_that_holds_the_number_or_the_code_is_dropped() {
+    let long = format!("{}{NUMBER}", "x".repeat(60));
+    let said = |kind: Kind, id: &str| match kind {
+        Kind::Gateway => json!({"id": id}),
+        Kind::Aliyun => json!({"Code": "OK", "BizId": id}),
+        Kind::Tencent => json!({"Response": {"SendStatusSet": [{"SerialNo": id, "Code": "Ok"}]}}),
+    };
+    for (kind, template) in [(Kind::Gateway, "G"), (Kind::Aliyun, "SMS_1"), (Kind::Tencent, "1110")] {
+        let stub = Stub::open(kind).await;
+        let desk = Desk::open(&json!([stub.channel("cloud", template)])).await;
+        for (id, kept) in [
+            ("20260801-77", Some("20260801-77")),
+            (NUMBER, None),
+            ("+8613800138000", None),
+            ("m.86-138-0013-8000.1", None),
+            ("0086 138 0013 8000", None),
+            (CODE, None),
+            ("sms_048-392", None),
+            // Cut, and no beginning of a number left.
+            (long.as_str(), Some(&long[..60])),
+        ] {
+            stub.say(200, said(kind, id));
+            let report = desk.send().await;
+            assert_eq!((report.outcome, report.provider_id.as_deref()), (Outcome::Sent, kept), "{kind:?} {id}");
+        }
+    }
+    let stub = Stub::open(Kind::Gateway).await;
+    let desk = Desk::open(&json!([stub.channel("cloud", "G")])).await;
+    let abroad = Recipient::Mobile(Mobile::parse("+85251234567").unwrap());
+    for id in ["+85251234567", "5123-4567"] {
+        stub.say(200, json!({"id": id}));
+        assert_eq!(desk.channels.send(&Message { to: abroad.clone(), ..message() }).await.provider_id, None, "{id}");
+    }
+    let stub = Stub::open(Kind::Aliyun).await;
+    let desk = Desk::open(&json!([stub.channel("cloud", "SMS_1")])).await;
+    let mobile = Mobile::parse(NUMBER).unwrap();
+    for secret in [NUMBER, CODE] {
+        let code = format!("isv.MOBILE_{secret}");
+        stub.say(200, json!({"Code": code}));
+        assert_eq!(desk.send().await.reason, "cloud: an answer that repeats the message");
+        // Nor by a receipt, or instead of one.
+        let details = json!([{"SendStatus": 2, "ErrCode": format!("TO:{secret}")}]);
+        stub.say(200, json!({"Code": "OK", "SmsSendDetailDTOs": {"SmsSendDetailDTO": details}}));
+        let told = desk.channels.receipt("cloud", &mobile, "900^0", "send-1", 0).await.unwrap();
+        assert_eq!(told, Receipt::Failed("an answer that repeats the message".to_owned()));
+        stub.say(200, json!({"Code": code}));
+        let error = desk.channels.receipt("cloud", &mobile, "900^0", "send-1", 0).await.unwrap_err().to_string();
+        assert_eq!(error, "an answer that repeats the message");
     }
 }
