@@ -485,7 +485,7 @@ test.describe("while nothing can be checked", () => {
 
 test("who has to sign in again reads why", async ({ page, kioskUrl }) => {
   await page.goto(`${kioskUrl}?signed-out&no-demo&why=no_keyring`);
-  await expect(page.getByTestId("why-sign-in")).toContainText("保存登录的地方没有解锁或不可用");
+  await expect(page.getByTestId("why-sign-in")).toContainText("没有解锁或不可用，请登录；");
   expect(await faults(page)).toEqual([]);
   await open(page, `${kioskUrl}?no-demo`);
   await emit(page, { type: "session", guide: null, why: "ended" });

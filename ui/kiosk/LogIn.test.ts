@@ -139,7 +139,7 @@ describe("by touch alone", () => {
     expect(page.text("mobile-fault")).toBe("");
     await page.keys("2");
     expect(page.find("mobile").value).toBe("1".repeat(18));
-    expect(page.text("mobile-fault")).toBe("号码太长了，请核对：11 位手机号，境外加 + 区号");
+    expect(page.text("mobile-fault")).toBe("号码太长：应为 11 位，境外加 + 区号");
     await page.press("key-backspace");
     expect(page.text("mobile-fault")).toBe("");
   });

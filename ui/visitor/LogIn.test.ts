@@ -115,7 +115,7 @@ describe("the way in", () => {
     const page = open();
     await page.type("mobile", "1".repeat(32));
     expect(page.find("mobile").value).toBe("1".repeat(18));
-    expect(page.text("mobile-fault")).toBe("号码太长了，请核对：11 位手机号，境外加 + 区号");
+    expect(page.text("mobile-fault")).toBe("号码太长：应为 11 位，境外加 + 区号");
     await page.type("mobile", " １３８ 0013 8000 ");
     expect(page.find("mobile").value).toBe(" １３８ 0013 8000 ");
     expect(page.text("mobile-fault")).toBe("");
