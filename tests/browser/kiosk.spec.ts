@@ -485,7 +485,7 @@ test.describe("while nothing can be checked", () => {
 
 test("who has to sign in again reads why", async ({ page, kioskUrl }) => {
   await page.goto(`${kioskUrl}?signed-out&no-demo&why=no_keyring`);
-  await expect(page.getByTestId("why-sign-in")).toContainText("保存登录的地方没有解锁或不可用");
+  await expect(page.getByTestId("why-sign-in")).toContainText("没有解锁或不可用，请登录；");
   expect(await faults(page)).toEqual([]);
   await open(page, `${kioskUrl}?no-demo`);
   await emit(page, { type: "session", guide: null, why: "ended" });
@@ -536,9 +536,14 @@ test.describe("signing in by number and code", () => {
     await expect(page.getByTestId("mobile")).toBeFocused();
     await page.keyboard.type("13900000001");
     await page.keyboard.press("Enter");
-    await page.keyboard.press("Tab");
-    await page.keyboard.press("Enter");
+    await expect(page.getByTestId("sms-send")).toBeFocused();
+    // Held down: the button is pressed once, and no empty code is used.
+    for (let held = 0; held < 4; held++) await page.keyboard.down("Enter");
     await expect(page.getByTestId("sms-code")).toBeFocused();
+    await page.keyboard.down("Enter");
+    await page.keyboard.up("Enter");
+    await expect(page.getByTestId("sms-fault")).toBeEmpty();
+    expect((await calls(page)).filter((call) => call.startsWith("send_sms"))).toHaveLength(1);
     await page.keyboard.type("048392");
     await expect(kiosk(page)).toHaveAttribute("data-state", "ready");
   });

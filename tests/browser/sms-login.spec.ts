@@ -92,11 +92,15 @@ test("from the number to the code page, by the keyboard alone", async ({ page, v
   await page.keyboard.press("Tab");
   await expect(page.getByTestId("mobile")).toBeFocused();
   await page.keyboard.type("138 0000 0001");
-  await page.keyboard.press("Tab");
-  await page.keyboard.press("Tab");
-  await expect(page.getByTestId("sms-send")).toBeFocused();
   await page.keyboard.press("Enter");
+  await expect(page.getByTestId("sms-send")).toBeFocused();
+  await expect(page.getByTestId("sms-fault")).toBeEmpty();
+  // Held down: the button is pressed once, and no empty code is used.
+  for (let held = 0; held < 4; held++) await page.keyboard.down("Enter");
   await expect(page.getByTestId("sms-code")).toBeFocused();
+  await page.keyboard.down("Enter");
+  await page.keyboard.up("Enter");
+  await expect(page.getByTestId("sms-fault")).toBeEmpty();
   const code = gateway.code();
   expect(code).toMatch(/^\d{6}$/);
   expect(gateway.messages).toMatchObject([{ scene: "login", params: { ttl: "5" } }]);
@@ -224,6 +228,115 @@ test("a wrong code gives focus and selection back, the right one goes in, and al
   // Over the selection, in full width and with a space, as an input method may give it.
   await page.keyboard.insertText(` ${code.replace(/\d/g, (d) => String.fromCharCode(0xff10 + Number(d)))}`);
   await expect(page.getByTestId("order").first()).toBeVisible();
+});
+
+/** As an input method for Chinese writes digits. */
+const inFullWidth = (text: string) =>
+  text.replace(/\d/g, (digit) => String.fromCharCode(0xff10 + Number(digit)));
+
+test("a wrong code by an input method costs one try", async ({ page, venue, gateway, context }) => {
+  const tried: string[] = [];
+  page.on("request", (request) => {
+    if (!request.url().endsWith("/sms-login")) return;
+    tried.push((JSON.parse(request.postData() ?? "{}") as { code: string }).code);
+  });
+  await page.goto(venue.url);
+  await askFor(page, NUMBER);
+  const field = page.getByTestId("sms-code");
+  await expect(field).toBeFocused();
+  const not = wrong(gateway.code());
+  const composed = inFullWidth(not);
+  const devtools = await context.newCDPSession(page);
+  for (let length = 1; length <= 6; length++) {
+    const text = composed.slice(0, length);
+    await devtools.send("Input.imeSetComposition", { text, selectionStart: length, selectionEnd: length });
+  }
+  await expect(page.getByTestId("sms-message")).toHaveText("验证码不正确，还可以再试 4 次");
+  await devtools.send("Input.insertText", { text: composed });
+  await expect(field).toHaveValue(not);
+  await expect(page.getByTestId("sms-message")).toHaveText("验证码不正确，还可以再试 4 次");
+  expect(tried).toEqual([not]);
+  // Who asks for it has it tried again.
+  await page.keyboard.press("Enter");
+  await expect(page.getByTestId("sms-message")).toHaveText("验证码不正确，还可以再试 3 次");
+  expect(tried).toEqual([not, not]);
+  await field.fill(gateway.code());
+  await expect(page.getByTestId("order").first()).toBeVisible();
+});
+
+test("a code that is half composed is shown clean while and after it is checked", async ({
+  page,
+  venue,
+  gateway,
+  context,
+}) => {
+  let letGo = () => undefined as void;
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  await page.route("**/sms-login", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto(venue.url);
+  await askFor(page, NUMBER);
+  const field = page.getByTestId("sms-code");
+  await expect(field).toBeFocused();
+  const not = wrong(gateway.code());
+  await page.keyboard.type(not.slice(0, 3));
+  const devtools = await context.newCDPSession(page);
+  const text = inFullWidth(not.slice(3));
+  await devtools.send("Input.imeSetComposition", { text, selectionStart: 3, selectionEnd: 3 });
+  await expect(page.getByTestId("sms-message")).toHaveText("正在核对验证码");
+  await devtools.send("Input.insertText", { text });
+  letGo();
+  await expect(page.getByTestId("sms-message")).toHaveText("验证码不正确，还可以再试 4 次");
+  await expect(field).toHaveValue(not);
+});
+
+test("a code that is being checked says so, and for how long", async ({ page, venue, gateway }) => {
+  await page.clock.install();
+  await page.route("**/sms-login", () => undefined);
+  await page.goto(venue.url);
+  await askFor(page, NUMBER);
+  await expect(page.getByTestId("sms-code")).toBeFocused();
+  await page.getByTestId("sms-code").fill(gateway.code());
+  await expect(page.getByTestId("sms-message")).toHaveText("正在核对验证码");
+  await page.clock.fastForward(12_000);
+  await expect(page.getByTestId("sms-message")).toHaveText(/^正在核对验证码，已等待 1\d 秒$/);
+  expect(await faults(page)).toEqual([]);
+});
+
+test("a code that comes faster than the answer to its send stays", async ({ page, venue, gateway }) => {
+  let letGo = () => undefined as void;
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  await page.route("**/sms/send", async (route) => {
+    const response = await route.fetch();
+    await held;
+    await route.fulfill({ response });
+  });
+  await page.goto(venue.url);
+  await askFor(page, NUMBER);
+  await expect.poll(() => gateway.messages.length).toBe(1);
+  await page.getByTestId("sms-code").fill(gateway.code().slice(0, 4));
+  letGo();
+  await expect(page.getByTestId("sms-message")).toContainText("已发送");
+  await page.keyboard.type(gateway.code().slice(4));
+  await expect(page.getByTestId("order").first()).toBeVisible();
+});
+
+test("text at twice its size leaves room for the code", async ({ page, venue }) => {
+  await page.setViewportSize({ width: 320, height: 640 });
+  await page.goto(venue.url);
+  for (const locale of ["zh-CN", "en"]) {
+    await expect(page.locator("html")).toHaveAttribute("lang", locale);
+    await page.evaluate(() => {
+      document.documentElement.style.fontSize = "200%";
+    });
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    expect(overflow).toBeLessThanOrEqual(0);
+    const box = await page.getByTestId("sms-code").boundingBox();
+    expect(box?.width).toBeGreaterThan(200);
+    await page.getByTestId("language").click();
+  }
 });
 
 test("a message that no channel took has counted, and may be asked for again at once", async ({

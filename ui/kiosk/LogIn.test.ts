@@ -57,9 +57,12 @@ function open(voice = false) {
       find(id).dispatchEvent(new InputEvent("input"));
       await settle();
     },
-    enter: async (id: string) => {
-      find(id).dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+    /** The key Enter; whether the page leaves to the browser what it does by itself. */
+    enter: async (id: string, repeat = false) => {
+      const event = new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true, repeat });
+      find(id).dispatchEvent(event);
       await settle();
+      return !event.defaultPrevented;
     },
   };
 }
@@ -130,6 +133,28 @@ describe("by touch alone", () => {
     expect([page.find("mobile").value, page.find("sms-code").value]).toEqual(["13900000001", ""]);
   });
 
+  it("no more digits are taken than a number can have, and that is said", async () => {
+    const page = open();
+    await page.keys("1".repeat(18));
+    expect(page.text("mobile-fault")).toBe("");
+    await page.keys("2");
+    expect(page.find("mobile").value).toBe("1".repeat(18));
+    expect(page.text("mobile-fault")).toBe("号码太长：应为 11 位，境外加 + 区号");
+    await page.press("key-backspace");
+    expect(page.text("mobile-fault")).toBe("");
+  });
+
+  it("a code that is being checked says so, and for how long", async () => {
+    const page = open();
+    page.host.smsLogin.mockImplementationOnce(() => new Promise(() => undefined));
+    await page.keys("13900000001");
+    await page.press("sms-send");
+    await page.keys("111111");
+    expect(page.text("sms-message")).toBe("正在核对验证码");
+    await vi.advanceTimersByTimeAsync(12_000);
+    expect(page.text("sms-message")).toBe("正在核对验证码，已等待 12 秒");
+  });
+
   it("a key over a selection of the number takes its place", async () => {
     const page = open();
     await page.keys("13900000002");
@@ -140,11 +165,15 @@ describe("by touch alone", () => {
 });
 
 describe("by keys", () => {
-  it("Enter goes from the number to the code, and from there in", async () => {
+  it("Enter goes from the number to what asks for a code, to the code where one was sent, and from there in", async () => {
     const page = open();
     await page.enter("mobile");
     expect(page.text("mobile-fault")).toBe("请输入手机号");
     await page.type("mobile", "１３９ 0000 0001");
+    await page.enter("mobile");
+    expect(document.activeElement).toBe(page.find("sms-send"));
+    await page.press("sms-send");
+    page.find("mobile").focus();
     await page.enter("mobile");
     expect(document.activeElement).toBe(page.find("sms-code"));
     await page.enter("sms-code");
@@ -152,6 +181,17 @@ describe("by keys", () => {
     await page.type("sms-code", "０４８392");
     expect(page.host.smsLogin.mock.lastCall?.slice(0, 2)).toEqual(["+8613900000001", "048392"]);
   });
+});
+
+it("Enter held on the button that asks for a code does not go on to use an empty one", async () => {
+  const page = open();
+  await page.keys("13900000001");
+  expect(await page.enter("sms-send"), "a press of the button").toBe(true);
+  await page.press("sms-send");
+  expect(document.activeElement).toBe(page.find("sms-code"));
+  expect(await page.enter("sms-code", true)).toBe(false);
+  expect(page.text("sms-fault")).toBe("");
+  expect(await page.enter("sms-send", true)).toBe(false);
 });
 
 describe("what the shell says", () => {

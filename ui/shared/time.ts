@@ -53,6 +53,11 @@ export class VenueTime {
   }
 }
 
+/** Seconds that the server named, held to what makes sense: a second at least, a day at most. */
+export function sensibleSeconds(seconds: number): number {
+  return Math.min(86_400, Math.max(1, seconds));
+}
+
 /** Seconds left as a person reads them: `42`, `9:58`. */
 export function countdown(seconds: number): string {
   const whole = Math.max(0, Math.ceil(seconds));

@@ -48,7 +48,19 @@ function open(tenant?: string) {
       find(id).dispatchEvent(new Event("blur"));
       await settle();
     },
-    /** Enter, in whichever field. */
+    /** A key; whether the page leaves to the browser what it does by itself. */
+    key: async (id: string, options: KeyboardEventInit = {}) => {
+      const event = new KeyboardEvent("keydown", {
+        key: "Enter",
+        bubbles: true,
+        cancelable: true,
+        ...options,
+      });
+      find(id).dispatchEvent(event);
+      await settle();
+      return !event.defaultPrevented;
+    },
+    /** The page's own button. */
     enter: async () => {
       find("log-in").dispatchEvent(new Event("submit", { cancelable: true }));
       await settle();
@@ -99,6 +111,16 @@ describe("the way in", () => {
     expect(body?.requestId).toMatch(/^[0-9a-f]{32}$/);
   });
 
+  it("takes no more digits than a number can have, and says so", async () => {
+    const page = open();
+    await page.type("mobile", "1".repeat(32));
+    expect(page.find("mobile").value).toBe("1".repeat(18));
+    expect(page.text("mobile-fault")).toBe("号码太长：应为 11 位，境外加 + 区号");
+    await page.type("mobile", " １３８ 0013 8000 ");
+    expect(page.find("mobile").value).toBe(" １３８ 0013 8000 ");
+    expect(page.text("mobile-fault")).toBe("");
+  });
+
   it("names no tenant where the address names none", async () => {
     const page = open();
     await page.type("mobile", "13800138000");
@@ -123,7 +145,29 @@ describe("the way in", () => {
     expect(page.onIn).toHaveBeenCalledOnce();
   });
 
-  it("with the Enter key says what is missing", async () => {
+  it("Enter goes from the number to what asks for a code, and to the code where one was sent", async () => {
+    const page = open();
+    await page.key("mobile");
+    expect(page.text("mobile-fault")).toBe("请输入手机号");
+    await page.type("mobile", "13800138000");
+    await page.key("mobile", { isComposing: true });
+    await page.key("mobile");
+    expect(document.activeElement).toBe(page.find("sms-send"));
+    expect(page.text("sms-fault"), "nobody has asked for a code yet").toBe("");
+    // Held down it goes no further: the button would be pressed, then the empty code used.
+    expect(await page.key("sms-send", { repeat: true })).toBe(false);
+    expect(await page.key("sms-send")).toBe(true);
+    await page.press("sms-send");
+    page.find("mobile").focus();
+    await page.key("mobile");
+    expect(document.activeElement).toBe(page.find("sms-code"));
+    expect(await page.key("sms-code", { repeat: true })).toBe(false);
+    expect(page.text("sms-fault")).toBe("");
+    await page.key("sms-code");
+    expect(page.text("sms-fault")).toBe("请输入短信里的验证码");
+  });
+
+  it("with its button says what is missing", async () => {
     const page = open();
     await page.enter();
     expect(page.text("mobile-fault")).toBe("请输入手机号");
@@ -157,7 +201,8 @@ describe("the way in", () => {
   it.each([
     [{ code: 1403, msg: "", data: { reason: "no_account" } }, "此手机号没有预约，请用预约时的手机号"],
     [{ code: 1400, msg: "", data: { field: "tenant-id" } }, "链接里缺少场馆，请从场馆发给您的链接进入"],
-    [{ code: 1503, msg: "服务暂不可用", data: null }, "服务暂不可用"],
+    [{ code: 1503, msg: "the server's words", data: null }, "系统暂时无法确认结果，请稍后再试"],
+    [{ code: 1403, msg: "服务器的话", data: null }, "服务器的话"],
   ])("tells %j in the visitor's words", async (answer, words) => {
     logIns.push(answer);
     const page = open();

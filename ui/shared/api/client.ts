@@ -1,4 +1,5 @@
 // The visitor's end points, typed by the server's own description; every failure is told apart by its code.
+import { sensibleSeconds } from "../time";
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -14,6 +15,7 @@ export const Code = {
   unauthenticated: 1401,
   forbidden: 1403,
   tooManyRequests: 1429,
+  internal: 1500,
   unavailable: 1503,
   orderNotExists: 2001,
   statusNotAllowed: 2002,
@@ -27,6 +29,7 @@ export const Code = {
   smsNeedCaptcha: 4007,
   smsSendFailed: 4008,
   smsIpLimit: 4009,
+  smsSceneInvalid: 4010,
 } as const;
 
 /**
@@ -49,10 +52,10 @@ export class Refused extends Error {
     super(message);
   }
 
-  /** Seconds until a try may succeed, where the server named them. */
+  /** Seconds until a try may succeed, where the server named them: a second at least, a day at most. */
   get retryAfter(): number | undefined {
     const data = this.data as Partial<Schemas["RetryAfter"]> | null;
-    return typeof data?.retryAfter === "number" ? data.retryAfter : undefined;
+    return typeof data?.retryAfter === "number" ? sensibleSeconds(data.retryAfter) : undefined;
   }
 }
 

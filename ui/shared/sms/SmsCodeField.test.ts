@@ -73,7 +73,7 @@ function page(
     submitted.push(one);
     return Promise.resolve();
   });
-  const field = ref<{ submit: () => void } | null>(null);
+  const field = ref<{ submit: () => void; goOn: () => void } | null>(null);
   const app = createApp(
     defineComponent(() => () => {
       return h(SmsCodeField, {
@@ -124,6 +124,8 @@ function page(
     },
     input,
     settle,
+    locale: words.locale,
+    goOn: () => field.value?.goOn(),
     label: () => find("sms-send").textContent.trim(),
     button: find("sms-send") as HTMLButtonElement,
     fault: () => find("sms-fault").textContent,
@@ -287,6 +289,76 @@ describe("sending", () => {
     expect(server.asked).toEqual([]);
   });
 
+  it.each([
+    [300, "5 分钟"],
+    [119, "1 分钟"],
+    [45, "45 秒"],
+    [5_400, "1 小时 30 分钟"],
+  ])("a code that lives for %i s is not said to live longer", async (expireIn, time) => {
+    const server = browser();
+    server.answers("/api/sms/send", { code: 0, msg: "", data: { expireIn, retryAfter: 60 } });
+    const at = page();
+    await at.press();
+    expect(at.message()).toBe(`已发送，${time}内有效，以最新一条短信为准`);
+  });
+
+  it.each([
+    [0, "1 秒后重发", 1_000],
+    [-5, "1 秒后重发", 1_000],
+    [99_999, "24 小时后重发", 86_400_000],
+    [3_900, "1 小时 5 分钟后重发", 3_900_000],
+  ])("a wait of %i s is held to what makes sense, and the refusal is told", async (retryAfter, label, ms) => {
+    const server = browser();
+    server.answers("/api/sms/send", refusal(4002, { retryAfter }));
+    const at = page();
+    await at.press();
+    expect(at.label()).toBe(label);
+    expect(at.message()).toBe("发送过于频繁，请稍后再试");
+    vi.setSystemTime(Date.now() + ms - 1);
+    await at.inSight();
+    expect(at.button.getAttribute("aria-disabled")).toBe("true");
+    vi.setSystemTime(Date.now() + 1);
+    await at.inSight();
+    expect(at.label()).toBe("重新获取");
+    // Nobody could have read it in a second.
+    expect(at.message()).toBe(ms < 5_000 ? "发送过于频繁，请稍后再试" : "");
+  });
+
+  it("a digit that came faster than the answer stays, what was typed before the press does not", async () => {
+    const server = browser();
+    let answer: (value: object) => void = () => undefined;
+    const later = () => new Promise<object>((resolve) => (answer = resolve));
+    server.answers("/api/sms/send", later());
+    const at = page();
+    await at.type("48");
+    await at.press();
+    await at.type("48392");
+    answer(SENT);
+    await at.settle();
+    expect([at.code.value, at.input.value, at.state()]).toEqual(["48392", "48392", "sent"]);
+    await pass(60_000);
+    server.answers("/api/sms/send", later());
+    await at.press();
+    answer(SENT);
+    await at.settle();
+    expect([at.code.value, at.input.value]).toEqual(["", ""]);
+  });
+
+  it("a code that came faster than the answer and was refused is still told so", async () => {
+    const server = browser();
+    let answer: (value: object) => void = () => undefined;
+    server.answers("/api/sms/send", new Promise<object>((resolve) => (answer = resolve)));
+    server.answers("/login", refusal(4004, { remaining: 4 }));
+    const at = page();
+    at.logsIn();
+    await at.press();
+    await at.type("483921");
+    answer(SENT);
+    await at.settle();
+    expect(at.input.value).toBe("483921");
+    expect(at.message()).toBe("验证码不正确，还可以再试 4 次");
+  });
+
   it("goes to the session's own number without one being named", async () => {
     const server = browser();
     const at = page({ mobile: null });
@@ -312,8 +384,11 @@ describe("sending", () => {
   it.each([
     [4008, null, "短信没有发出，可以马上再试；本次尝试已计入今日次数"],
     [4003, null, "今日发送次数已达上限，没有发出的也计入次数，请明天再试"],
-    [4010, null, "in the server's words"],
-    [1500, null, "in the server's words"],
+    [4010, null, "这里不支持短信验证码，请联系工作人员"],
+    [1500, null, "系统出错了，请稍后再试"],
+    [1503, null, "系统暂时无法确认结果，请稍后再试"],
+    [2004, null, "验证码服务暂不可用，请稍后再试"],
+    [1403, null, "in the server's words"],
   ])("%i leaves no wait, and its words say what has counted", async (code, data, words) => {
     const server = browser();
     server.answers("/api/sms/send", refusal(code, data));
@@ -331,6 +406,7 @@ describe("sending", () => {
     [4006, { retryAfter: 590 }, "错误次数过多，约 10 分钟后再试"],
     [4009, { retryAfter: 3_000 }, "这个网络发送的短信过多，约 50 分钟后再试"],
     [1429, { retryAfter: 30 }, "尝试过于频繁，约 1 分钟后再试"],
+    [4009, { retryAfter: 7_201 }, "这个网络发送的短信过多，约 2 小时 1 分钟后再试"],
   ])("%i says how long, and the button waits", async (code, data, words) => {
     const server = browser();
     server.answers("/api/sms/send", refusal(code, data));
@@ -417,6 +493,17 @@ describe("the countdown", () => {
     expect(two.label()).toBe("57 秒后重发");
   });
 
+  it("goes on when the wall clock is put back", async () => {
+    browser();
+    const at = page();
+    await at.press();
+    await pass(20_000);
+    vi.setSystemTime(Date.now() - 7_200_000);
+    // Seen with the next tick.
+    await pass(10_250);
+    expect(at.label()).toBe("30 秒后重发");
+  });
+
   it("belongs to the number: another one has its own, and the first finds its again", async () => {
     const server = browser();
     const at = page();
@@ -426,6 +513,7 @@ describe("the countdown", () => {
     at.typed.mobile = "13900139000";
     await at.settle();
     expect(at.label()).toBe("获取验证码");
+    expect(at.said(), "another number is no end of a wait").toBe("");
     expect(at.message()).toBe("");
     expect(at.code.value, "a code is worth nothing for another number").toBe("");
     await at.press();
@@ -543,6 +631,64 @@ describe("typing", () => {
     expect(at.submitted, "the end of the composition is no second code").toEqual(["483921"]);
   });
 
+  it("a wrong code by an input method is one try, shown clean once the composition has ended", async () => {
+    const server = browser();
+    const asked = () => server.asked.filter(({ path }) => path === "/login").length;
+    server.answers("/login", refusal(4004, { remaining: 4 }), refusal(4004, { remaining: 3 }));
+    const at = page();
+    at.logsIn();
+    at.input.focus();
+    at.input.dispatchEvent(new CompositionEvent("compositionstart"));
+    await at.type("１１１１１１", true);
+    expect(at.message()).toBe("验证码不正确，还可以再试 4 次");
+    expect(at.input.value, "left as it is while it composes").toBe("１１１１１１");
+    // As Chromium ends it, and as Safari does, which empties the field in between.
+    for (const text of ["１１１１１１", "", "１１１１１１"]) await at.type(text, true);
+    at.input.dispatchEvent(new CompositionEvent("compositionend"));
+    await at.settle();
+    expect([at.input.selectionStart, at.input.selectionEnd]).toEqual([0, 6]);
+    // Firefox tells the input once more after the end.
+    await at.type("１１１１１１");
+    expect(asked()).toBe(1);
+    expect([at.input.value, at.code.value]).toEqual(["111111", "111111"]);
+    expect(at.message()).toBe("验证码不正确，还可以再试 4 次");
+    // By a press it may be sent again.
+    await at.submit();
+    expect(asked()).toBe(2);
+    expect(at.message()).toBe("验证码不正确，还可以再试 3 次");
+  });
+
+  it("other digits in the same composition are another try", async () => {
+    const server = browser();
+    server.answers("/login", refusal(4004, { remaining: 4 }));
+    const at = page();
+    at.logsIn();
+    at.input.dispatchEvent(new CompositionEvent("compositionstart"));
+    await at.type("１１１１１１", true);
+    await at.type("１１１１１２", true);
+    expect(server.asked.filter(({ path }) => path === "/login").map(({ body }) => body.code)).toEqual([
+      "111111",
+      "111112",
+    ]);
+  });
+
+  it("what a composition leaves behind is cleaned while the code is being checked", async () => {
+    browser();
+    const at = page();
+    let done: () => void = () => undefined;
+    at.onSubmit.mockImplementation(() => new Promise((resolve) => (done = resolve)));
+    await at.type("123");
+    at.input.dispatchEvent(new CompositionEvent("compositionstart"));
+    await at.type("123４５６", true);
+    expect(at.onSubmit).toHaveBeenCalledWith("123456");
+    at.input.dispatchEvent(new CompositionEvent("compositionend"));
+    await at.settle();
+    expect(at.input.value).toBe("123456");
+    done();
+    await at.settle();
+    expect([at.input.value, at.onSubmit.mock.calls.length]).toEqual(["123456", 1]);
+  });
+
   it("follows the page's own value", async () => {
     browser();
     const at = page();
@@ -572,9 +718,50 @@ describe("submitting", () => {
     expect(at.input.readOnly).toBe(false);
   });
 
+  it("shows that it is under way in place of what was said before, and after 10 s for how long", async () => {
+    browser();
+    const at = page();
+    let done: (fault: Error) => void = () => undefined;
+    at.onSubmit.mockImplementation(() => new Promise((_, reject) => (done = reject)));
+    await at.press();
+    expect(at.message()).toContain("已发送");
+    await at.type("483921");
+    expect(at.message()).toBe("正在核对验证码");
+    await pass(10_500);
+    expect(at.message()).toBe("正在核对验证码");
+    await pass(1_500);
+    expect(at.message()).toBe("正在核对验证码，已等待 12 秒");
+    expect(at.said(), "seconds are not read out").toBe("正在核对验证码");
+    done(new Error("a bug"));
+    await at.settle();
+    expect(at.message()).toBe("出了点问题，请再试一次");
+    at.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("the words are the language's that is chosen now, those of a screen reader among them", async () => {
+    const server = browser();
+    server.answers("/login", refusal(2004));
+    const at = page();
+    at.logsIn();
+    await at.press();
+    expect(at.said()).toBe("已发送，5 分钟内有效，以最新一条短信为准");
+    at.locale.value = "en";
+    await at.settle();
+    expect(at.said()).toBe("Code sent, good for 5 min. Only the newest message counts.");
+    await at.type("48a");
+    expect(at.said()).toBe("The code is six digits");
+    await at.type("483921");
+    at.locale.value = "zh-CN";
+    await at.settle();
+    expect(at.message()).toBe("验证码服务暂不可用，请稍后再试");
+    expect(at.said()).toBe(at.message());
+  });
+
   it.each([
     [4004, { remaining: 3 }, "验证码不正确，还可以再试 3 次"],
     [4004, { remaining: 0 }, "验证码不正确，次数已用完，请在倒计时结束后重新获取"],
+    [4004, null, "验证码不正确，请核对后再试"],
     [4005, null, "验证码已过期或已使用，请重新获取"],
     [4006, { retryAfter: 600 }, "错误次数过多，约 10 分钟后再试"],
     [1429, { retryAfter: 90 }, "尝试过于频繁，约 2 分钟后再试"],
@@ -732,6 +919,16 @@ describe("the captcha", () => {
     expect(server.sends().length).toBe(2);
   });
 
+  it("that got no answer has surely sent no message", async () => {
+    const server = browser();
+    server.answers("/api/sms/send", refusal(4007));
+    server.answers("/api/captcha", new TypeError("failed to fetch"));
+    const at = page();
+    await at.press();
+    expect(at.message()).toBe("网络不通，短信没有发送，请检查网络后再试");
+    expect(at.label()).toBe("获取验证码");
+  });
+
   it("that cannot be solved is said, and can be tried again", async () => {
     const server = browser();
     server.answers("/api/sms/send", refusal(4007));
@@ -760,6 +957,7 @@ describe("the captcha", () => {
     await at.settle();
     expect(at.state()).toBe("idle");
     expect(at.message()).toBe("");
+    expect(at.said()).toBe("");
     expect(server.sends().length).toBe(1);
   });
 });

@@ -27,6 +27,42 @@ describe("a deadline", () => {
     expect(new Deadlines(clock).left(key)).toBe(60_000);
   });
 
+  it("that the wall clock was put back behind goes on from what was left, in every tab", () => {
+    const one = new Deadlines(clock);
+    one.start(key, 60);
+    now += 20_000;
+    expect(one.left(key)).toBe(40_000);
+    now -= 86_400_000;
+    const other = new Deadlines(clock);
+    expect(one.left(key), "never frozen, never longer").toBe(40_000);
+    now += 15_000;
+    expect([one.left(key), other.left(key)]).toEqual([25_000, 25_000]);
+    now += 25_000;
+    expect([one.left(key), other.left(key)]).toEqual([0, 0]);
+  });
+
+  it("counts down for a page that opened only after the clock was put back", () => {
+    new Deadlines(clock).start(key, 60);
+    now -= 3_600_000;
+    const late = new Deadlines(clock);
+    expect(late.left(key)).toBe(60_000);
+    now += 10_000;
+    expect(late.left(key)).toBe(50_000);
+  });
+
+  it("that ran out is taken away when another begins, whosever it was", () => {
+    const deadlines = new Deadlines(clock);
+    const other = deadlineKey("login", undefined, "+8613800138001");
+    const third = deadlineKey("confirm", undefined, "own");
+    deadlines.start(key, 60);
+    deadlines.start(other, 120);
+    localStorage.setItem("guidepost.sms.login.broken", "{");
+    localStorage.setItem("guidepost.locale", "en");
+    now += 60_000;
+    deadlines.start(third, 60);
+    expect(Object.keys(localStorage).sort()).toEqual([third, "guidepost.locale", other].sort());
+  });
+
   it("is its scene's, its tenant's and its number's own", () => {
     const deadlines = new Deadlines(clock);
     deadlines.start(key, 60);
@@ -55,6 +91,8 @@ describe("a deadline", () => {
         throw new DOMException("full", "QuotaExceededError");
       },
       removeItem: () => undefined,
+      key: () => null,
+      length: 0,
     };
     for (const storage of [null, full]) {
       const deadlines = new Deadlines({ now: () => now, storage });

@@ -5,7 +5,7 @@ export interface Surroundings {
   /** Milliseconds of the wall clock: the only one that means the same after a reload and in another tab. */
   now: () => number;
   /** Where deadlines are kept; `null` where the browser forbids it. */
-  storage: Pick<Storage, "getItem" | "setItem" | "removeItem"> | null;
+  storage: Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length"> | null;
   /** Where other tabs are heard. */
   window: Pick<Window, "addEventListener" | "removeEventListener">;
   /** Where the page is heard to come into sight. */
@@ -37,9 +37,14 @@ export function shortDigest(text: string): string {
   return ((hash >>> 12) & 0xfffff).toString(16).padStart(5, "0");
 }
 
+const PREFIX = "guidepost.sms.";
+
+/** Seconds: the words about a shorter wait outlive it, for nobody could have read them. */
+export const READABLE = 5;
+
 /** The storage's key for a scene, a tenant and a number. */
 export function deadlineKey(scene: string, tenant: string | undefined, number: string): string {
-  return `guidepost.sms.${scene}.${shortDigest(JSON.stringify([tenant ?? "", number]))}`;
+  return `${PREFIX}${scene}.${shortDigest(JSON.stringify([tenant ?? "", number]))}`;
 }
 
 interface Kept {
@@ -51,6 +56,8 @@ interface Kept {
 export class Deadlines {
   /** What the storage would not take. */
   private readonly here = new Map<string, Kept>();
+  /** What this page saw last of each deadline, for when the wall clock is put back behind its beginning. */
+  private readonly seen = new Map<string, { until: number; left: number }>();
 
   constructor(private readonly surroundings: Pick<Surroundings, "now" | "storage">) {}
 
@@ -58,15 +65,28 @@ export class Deadlines {
   left(key: string): number {
     const kept = this.here.get(key) ?? this.stored(key);
     if (!kept) return 0;
-    const { since, until } = kept;
-    // Never longer than it was when it began, even when the wall clock was put back since.
-    const left = Math.min(until - this.surroundings.now(), until - since);
-    return Math.max(0, left);
+    const now = this.surroundings.now();
+    let { since, until } = kept;
+    if (now < since) {
+      // The wall clock was put back: what was left goes on from here, for the other tabs as well.
+      const seen = this.seen.get(key);
+      const wasLeft = seen?.until === until ? seen.left : until - since;
+      since = now;
+      until = now + Math.min(wasLeft, kept.until - kept.since);
+      this.keep(key, { since, until });
+    }
+    const left = Math.max(0, until - now);
+    this.seen.set(key, { until, left });
+    return left;
   }
 
   start(key: string, seconds: number): void {
     const since = this.surroundings.now();
-    const kept = { since, until: since + seconds * 1_000 };
+    this.sweep(since);
+    this.keep(key, { since, until: since + seconds * 1_000 });
+  }
+
+  private keep(key: string, kept: Kept): void {
     this.here.delete(key);
     try {
       if (!this.surroundings.storage) throw new Error("no storage");
@@ -82,6 +102,20 @@ export class Deadlines {
       this.surroundings.storage?.removeItem(key);
     } catch {
       // It was not kept there either.
+    }
+  }
+
+  /** Takes away what ran out, of whichever number: nothing of a stranger's visit stays behind for good. */
+  private sweep(now: number): void {
+    const { storage } = this.surroundings;
+    if (!storage) return;
+    try {
+      const keys = Array.from({ length: storage.length }, (_, at) => storage.key(at));
+      for (const key of keys) {
+        if (key?.startsWith(PREFIX) && (this.stored(key)?.until ?? 0) <= now) storage.removeItem(key);
+      }
+    } catch {
+      // Where the storage may not be read, nothing was kept.
     }
   }
 

@@ -4,11 +4,14 @@ import { Refused } from "../api/client";
 import { cleanDigits, parseMobile } from "../numbers";
 
 /** What is wrong with the number; the server's refusal is told in the code field's one place for it. */
-export type NumberFault = "empty" | "ill_formed" | "refused";
+export type NumberFault = "empty" | "ill_formed" | "too_long" | "refused";
+
+/** Characters of a number, once cleaned: more than any has (`+` and fifteen digits), less than a field shows. */
+const NUMBER_LIMIT = 18;
 
 export interface LogInOptions {
   number: Readonly<Ref<HTMLInputElement | null>>;
-  field: Readonly<Ref<{ submit: () => void } | null>>;
+  field: Readonly<Ref<{ submit: () => void; goOn: () => void } | null>>;
   /** Signs in; throws `Refused` where the server has answered no. */
   use: (mobile: string, code: string, requestId: string) => Promise<unknown>;
 }
@@ -29,6 +32,19 @@ export function useLogIn({ number, field, use }: LogInOptions) {
     number.value?.focus();
   }
 
+  /** Takes what the number's field would hold now. What no number has room for is left out, and said. */
+  function take(text: string): void {
+    const cleaned = cleanDigits(text);
+    const tooLong = cleaned.length > NUMBER_LIMIT;
+    mobile.value = tooLong ? cleaned.slice(0, NUMBER_LIMIT) : text;
+    numberFault.value = tooLong ? "too_long" : null;
+  }
+
+  /** After a key or a paste; an input method is not disturbed while it composes. */
+  function typed(event: Event): void {
+    if (!(event as InputEvent).isComposing) take((event.target as HTMLInputElement).value);
+  }
+
   /** On leaving the number: shown as it is understood, and said if it is none. */
   function left(): void {
     mobile.value = cleanDigits(mobile.value);
@@ -37,10 +53,20 @@ export function useLogIn({ number, field, use }: LogInOptions) {
   }
 
   /** Goes on with a number that is one, or says beside it that it is none. */
-  function goOn(then: (mobile: string) => void): void {
+  function goOn(then: () => void): void {
     const parsed = parseMobile(mobile.value);
-    if (parsed.ok) then(parsed.value);
+    if (parsed.ok) then();
     else refused(parsed.why);
+  }
+
+  /** Enter, by a keyboard: from the number on, from the code in; buttons are pressed. Held down it does nothing more. */
+  function enter(event: KeyboardEvent): void {
+    const inField = event.target instanceof HTMLInputElement;
+    if (event.isComposing || (!inField && !event.repeat)) return;
+    event.preventDefault();
+    if (event.repeat) return;
+    if (event.target === number.value) goOn(() => field.value?.goOn());
+    else submit();
   }
 
   /** The attempt that got no answer is repeated under its own name: a code that it used up still lets its user in. */
@@ -72,5 +98,5 @@ export function useLogIn({ number, field, use }: LogInOptions) {
     goOn(() => field.value?.submit());
   }
 
-  return { mobile, code, numberFault, signingIn, refused, left, goOn, signIn, submit };
+  return { mobile, code, numberFault, signingIn, refused, take, typed, left, signIn, submit, enter };
 }

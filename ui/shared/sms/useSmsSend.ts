@@ -1,9 +1,10 @@
 // Sending an SMS code: one request at a time, a captcha where the server asks for one, and the wait until the next.
 import { computed, onScopeDispose, type ShallowRef, shallowRef, watch } from "vue";
-import { Code, Refused } from "../api/client";
+import { Code, NoAnswer, Refused } from "../api/client";
 import { parseMobile } from "../numbers";
+import { sensibleSeconds } from "../time";
 import { CaptchaFailed, type Prove } from "./captcha";
-import { deadlineKey, Deadlines, type Surroundings } from "./deadline";
+import { deadlineKey, Deadlines, READABLE, type Surroundings } from "./deadline";
 
 /** Sends a body to the server and gives the answer's data; throws `Refused` and `NoAnswer`. */
 export type Post = (path: string, body: object) => Promise<unknown>;
@@ -15,7 +16,8 @@ export type SendState =
   | { kind: "idle" }
   | { kind: "sending"; since: number }
   | { kind: "proving"; since: number }
-  | { kind: "sent"; minutes: number; via: Via }
+  /** `life`: seconds for which the code is good. */
+  | { kind: "sent"; life: number; via: Via }
   | { kind: "failed"; fault: unknown };
 
 export interface SmsSendOptions {
@@ -48,7 +50,7 @@ const USUAL_LIFE = 300;
 
 function seconds(data: unknown, field: "expireIn" | "retryAfter", usual: number): number {
   const value = (data as Partial<Record<typeof field, unknown>> | null)?.[field];
-  return typeof value === "number" && value >= 0 ? value : usual;
+  return typeof value === "number" ? sensibleSeconds(value) : usual;
 }
 
 export function useSmsSend(options: SmsSendOptions): SmsSend {
@@ -72,10 +74,11 @@ export function useSmsSend(options: SmsSendOptions): SmsSend {
   let timer: ReturnType<typeof setInterval> | undefined;
   function tick(): void {
     now.value = surroundings.now();
+    const waited = left.value > 0;
     left.value = key.value === null ? 0 : deadlines.left(key.value);
     // What had to be waited for is over, and so is its telling.
     const fault = state.value.kind === "failed" ? state.value.fault : null;
-    if (left.value === 0 && fault instanceof Refused && fault.retryAfter !== undefined) {
+    if (waited && left.value === 0 && fault instanceof Refused && (fault.retryAfter ?? 0) >= READABLE) {
       state.value = { kind: "idle" };
     }
     const counting = left.value > 0 || state.value.kind === "proving" || state.value.kind === "sending";
@@ -132,7 +135,10 @@ export function useSmsSend(options: SmsSendOptions): SmsSend {
     }
     stopIfGone();
     show({ kind: "proving", since: surroundings.now() });
-    const challenge = await post(options.captchaPath(), body);
+    const challenge = await post(options.captchaPath(), body).catch((fault: unknown) => {
+      // The captcha comes before the message: whatever became of it, nothing was sent.
+      throw fault instanceof NoAnswer && fault.away === "network" ? new NoAnswer("unsent") : fault;
+    });
     const cores = surroundings.navigator.hardwareConcurrency;
     const captchaToken = await options.prove(challenge, { cores, signal });
     stopIfGone();
@@ -156,8 +162,7 @@ export function useSmsSend(options: SmsSendOptions): SmsSend {
     try {
       const data = await ask({ ...mobile, scene: options.scene(), ...spoken }, signal);
       deadlines.start(sentFor, seconds(data, "retryAfter", USUAL_WAIT));
-      const minutes = Math.max(1, Math.round(seconds(data, "expireIn", USUAL_LIFE) / 60));
-      end = { kind: "sent", minutes, via };
+      end = { kind: "sent", life: seconds(data, "expireIn", USUAL_LIFE), via };
     } catch (fault) {
       if (fault instanceof Refused) {
         // The server counts the seconds; what it says holds for every tab.
