@@ -270,7 +270,7 @@ test("a code that is half composed is shown clean while and after it is checked"
   gateway,
   context,
 }) => {
-  let letGo = () => undefined as void;
+  let letGo: () => void = () => undefined;
   const held = new Promise<void>((resolve) => (letGo = resolve));
   await page.route("**/sms-login", async (route) => {
     await held;
@@ -306,7 +306,7 @@ test("a code that is being checked says so, and for how long", async ({ page, ve
 });
 
 test("a code that comes faster than the answer to its send stays", async ({ page, venue, gateway }) => {
-  let letGo = () => undefined as void;
+  let letGo: () => void = () => undefined;
   const held = new Promise<void>((resolve) => (letGo = resolve));
   await page.route("**/sms/send", async (route) => {
     const response = await route.fetch();
