@@ -233,6 +233,11 @@ async fn a_tenants_day_has_its_limit_and_one_alert(stores: Stores) {
     for n in 1..=2 {
         venue.nobody().send_sms(&format!("1380000000{n}"), "login").await.ok();
     }
+    // An alert that could not be written is not taken for one that was.
+    let database = venue.database().await;
+    sqlx::query("ALTER TABLE alert RENAME TO away").execute(&database).await.unwrap();
+    venue.nobody().send_sms("13800000003", "login").await.refused(429, 1429);
+    sqlx::query("ALTER TABLE away RENAME TO alert").execute(&database).await.unwrap();
     for _ in 0..3 {
         venue.nobody().send_sms("13800000003", "login").await.refused(429, 1429);
     }

@@ -7,9 +7,9 @@ use sqlx::Row;
 use wire::TenantId;
 use wire::api::{AlertKind, AlertView};
 
-/// Raises an alert. Should it not be written, the log has it all the same.
-pub(crate) async fn raise(app: &AppState, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) {
-    raise_at(&app.db, app.clock.now_ms(), tenant, kind, account_id, None).await;
+/// Raises an alert; `false` where it was not written: the log has it all the same.
+pub(crate) async fn raise(app: &AppState, tenant: TenantId, kind: AlertKind, account_id: Option<i64>) -> bool {
+    raise_at(&app.db, app.clock.now_ms(), tenant, kind, account_id, None).await
 }
 
 /// The same with what there is to know of it: counts, networks, a channel; nothing personal.
@@ -17,7 +17,7 @@ pub(crate) async fn raise_about(app: &AppState, tenant: TenantId, kind: AlertKin
     raise_at(&app.db, app.clock.now_ms(), tenant, kind, None, Some(data)).await;
 }
 
-/// The same for who has a part of the server alone; `false` where it was not written.
+/// The same for who has a part of the server alone.
 pub(crate) async fn raise_at(
     db: &Db,
     now: i64,

@@ -294,8 +294,11 @@ impl Sending {
                 let window = self.window("sms:cap-reached", format_args!("{}:{}", self.tenant, self.app.sms_day()));
                 let attempt = AttemptId::new(self.id.clone());
                 // A place and no count: those that find none leave nothing behind, however many come.
-                if let Ok(Place::Taken) = self.app.codes.take(&window, &attempt, 1, DAY).await {
-                    alerts::raise(&self.app, self.tenant, AlertKind::SmsDailyCap, None).await;
+                if let Ok(Place::Taken) = self.app.codes.take(&window, &attempt, 1, DAY).await
+                    && !alerts::raise(&self.app, self.tenant, AlertKind::SmsDailyCap, None).await
+                {
+                    // The next one that is refused raises it.
+                    later::give_back(&self.app.codes, &window, &attempt).await;
                 }
                 ApiError::retry_after(ErrorCode::TooManyRequests, wait).saying(Text::SmsDailyCap)
             }
