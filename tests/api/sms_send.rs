@@ -169,16 +169,21 @@ async fn a_send_that_no_channel_took_can_be_tried_again_at_once_and_counts_for_t
 }
 
 #[apply(every_code_store)]
-async fn sends_that_no_channel_took_fill_no_hour_and_ask_for_no_captcha(stores: Stores) {
-    let (venue, gateway) = Venue::open_with_gateway(stores, |config| config.limits.sms.captcha_after = 100).await;
+async fn sends_that_no_channel_took_fill_no_hour(stores: Stores) {
+    let (venue, gateway) = Venue::open_with_gateway(stores, |config| {
+        (config.limits.sms.captcha_after, config.limits.sms.captcha_number) = (100, 7);
+    })
+    .await;
     let nobody = venue.nobody();
-    // More than an hour has, and more than go to a number without a captcha.
+    // More than an hour has.
     gateway.answer([400; 6]);
     for _ in 0..6 {
         nobody.send_sms(MOBILE, "login").await.refused(502, 4008);
     }
     nobody.send_sms(MOBILE, "login").await.ok();
     nobody.sms_login(MOBILE, &gateway.code_of(E164)).await.ok();
+    // But towards the captcha they count: nobody is to use a number's day up while the channels are down.
+    nobody.send_sms(MOBILE, "register").await.refused(403, 4007);
 }
 
 #[apply(every_code_store)]

@@ -372,6 +372,20 @@ describe("the way in", () => {
     await left;
     expect(now.page.screen.value).toEqual({ kind: "signed_out", linkDead: false });
 
+    // Neither a glance at another page nor the back button brings back who leaves.
+    now.server.delay = 0;
+    await now.page.start(null);
+    now.server.delay = 2_000;
+    const leaving = now.page.signOut();
+    now.page.hidden();
+    await now.page.returned();
+    now.page.goToWanted();
+    await vi.advanceTimersByTimeAsync(1_900);
+    expect(now.page.screen.value).toMatchObject({ kind: "working", on: "sign_out" });
+    await vi.advanceTimersByTimeAsync(100);
+    await leaving;
+    expect(now.page.screen.value.kind).toBe("signed_out");
+
     now.server.delay = 60_000;
     void now.page.signOut();
     await vi.advanceTimersByTimeAsync(3_000);

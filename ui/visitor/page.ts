@@ -19,7 +19,7 @@ export type CodePart =
   | { kind: "waiting"; trouble: Trouble; retryAt: number };
 
 export type Screen =
-  | { kind: "working"; on: "sign_in" | "orders"; since: number }
+  | { kind: "working"; on: "sign_in" | "orders" | "sign_out"; since: number }
   | { kind: "waiting"; on: "sign_in" | "orders"; trouble: Trouble; retryAt: number }
   | { kind: "signed_out"; linkDead: boolean }
   | { kind: "not_visitor" }
@@ -99,15 +99,23 @@ export class VisitorPage {
     this.stop();
     this.orders = [];
     this.token = null;
-    this.show({ kind: "working", on: "orders", since: this.options.now() });
+    const leaving: Screen = { kind: "working", on: "sign_out", since: this.options.now() };
+    this.show(leaving);
     // Where it fails, the next sign-in takes the session's place in this browser, and the old one ends by itself.
     const ended = this.options.client.signOut().catch(() => undefined);
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, SIGN_OUT))]);
-    this.show({ kind: "signed_out", linkDead: false });
+    // A sign-in link that was opened meanwhile goes on.
+    if (this.screen.value === leaving) this.show({ kind: "signed_out", linkDead: false });
+  }
+
+  private get leaving(): boolean {
+    const screen = this.screen.value;
+    return screen.kind === "working" && screen.on === "sign_out";
   }
 
   /** Shows the order that the address names now (the back button), or the list. */
   goToWanted(): void {
+    if (this.leaving) return;
     const wanted = this.options.wanted();
     const orderNo = wanted?.toUpperCase();
     const order = this.orders.find((o) => o.orderNo === orderNo);
@@ -164,6 +172,8 @@ export class VisitorPage {
     this.failures = 0;
     this.hideCode();
     const screen = this.screen.value;
+    // Whoever leaves is not brought back by a glance at another page.
+    if (this.leaving) return;
     if (screen.kind === "code" || screen.kind === "done") await this.ask();
     else if (screen.kind === "waiting" || screen.kind === "working") await this.enter();
   }

@@ -177,8 +177,9 @@ pub enum TryStep {
 /// What is undone of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undo {
-    /// Code, cool-down and the counts of the hour: no channel took it, so it can be tried again at once. The day's count stays.
-    AllButTheDay,
+    /// Code, cool-down and the hour's count: no channel took it, so it can be tried again at once. The day's count stays, and
+    /// so does what leads to a captcha: or a few requests could use a number's whole day up while the channels are down.
+    CodeCoolDownAndHour,
     /// The code alone: the provider has a limit for this number.
     Code,
 }

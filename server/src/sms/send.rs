@@ -322,10 +322,10 @@ impl Sending {
             Ok(SendStep::Locked(left)) => Err(ApiError::retry_after(ErrorCode::SmsCodeLocked, left)),
             Ok(SendStep::NeedsCaptcha) => Err(ErrorCode::SmsNeedCaptcha.into()),
             Ok(SendStep::TooSoon(left)) => Err(ApiError::retry_after(ErrorCode::SmsTooFrequent, left)),
-            Ok(SendStep::DayFull) => Err(self.day_full()),
+            Ok(SendStep::DayFull) => Err(ApiError::from(ErrorCode::SmsDailyLimit).again_after(self.app.sms_day_left())),
             Err(error) => {
                 // It may have been written all the same, or be written once the store goes on.
-                self.undo_later(Undo::AllButTheDay);
+                self.undo_later(Undo::CodeCoolDownAndHour);
                 Err(away(error))
             }
         }
@@ -350,7 +350,7 @@ impl Sending {
             at,
         };
         if let Err(error) = transact(|| store::insert_send(&self.app.db, &row)).await {
-            self.undo(Undo::AllButTheDay).await;
+            self.undo(Undo::CodeCoolDownAndHour).await;
             return Err(error.into());
         }
         let message = Message {
@@ -386,19 +386,15 @@ impl Sending {
                 Ok(SmsSent { expire_in: seconds(self.rule.ttl), retry_after: seconds(self.rule.cool_down) })
             }
             Outcome::NotTaken | Outcome::Refused => {
-                self.undo(Undo::AllButTheDay).await;
+                self.undo(Undo::CodeCoolDownAndHour).await;
                 Err(ErrorCode::SmsSendFailed.into())
             }
             Outcome::NumberLimit => {
                 self.undo(Undo::Code).await;
-                Err(self.day_full())
+                // Of a minute, an hour or a day, which no provider tells: not before the cool-down, which stays.
+                Err(ApiError::from(ErrorCode::SmsDailyLimit).again_after(self.rule.cool_down))
             }
         }
-    }
-
-    /// Ours or the provider's: either begins to count anew with the next day.
-    fn day_full(&self) -> ApiError {
-        ApiError::from(ErrorCode::SmsDailyLimit).again_after(self.app.sms_day_left())
     }
 
     async fn undo(&self, undo: Undo) {

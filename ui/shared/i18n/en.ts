@@ -76,6 +76,7 @@ export const visitor: Visitor = {
   newCode: "A new code is shown",
   codeStillGood: "No network. This code is good until the countdown ends.",
   signingIn: "Signing in",
+  signingOut: "Signing out",
   pick: "Choose an order",
   otherOrders: "Other orders",
   retryNow: "Try now",

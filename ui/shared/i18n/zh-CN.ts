@@ -75,6 +75,7 @@ export const visitor = {
   newCode: "新的核销码已显示",
   codeStillGood: "网络已断开，此码在倒计时结束前仍可使用",
   signingIn: "正在登录",
+  signingOut: "正在退出",
   pick: "选择订单",
   otherOrders: "其他订单",
   retryNow: "立即重试",

@@ -15,7 +15,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Debug, Clone, Default)]
 pub(super) struct NumberEntry {
     scenes: BTreeMap<String, SceneEntry>,
-    sends: Sends,
+    sends: VecDeque<Duration>,
 }
 
 /// When each send was, and its id; the oldest first.
@@ -66,14 +66,18 @@ impl SceneEntry {
 }
 
 impl MemoryCodes {
-    fn number<R>(&self, key: &SmsKey, work: impl FnOnce(&mut SceneEntry, &mut Sends, Duration) -> R) -> CodesResult<R> {
+    fn number<R>(
+        &self,
+        key: &SmsKey,
+        work: impl FnOnce(&mut SceneEntry, &mut VecDeque<Duration>, Duration) -> R,
+    ) -> CodesResult<R> {
         let now = self.clock.monotonic();
         let matters_for = |entry: &NumberEntry| {
-            let ends = entry.scenes.values().map(SceneEntry::ends).chain(entry.sends.back().map(|(at, _)| *at + HOUR));
+            let ends = entry.scenes.values().map(SceneEntry::ends).chain(entry.sends.back().map(|at| *at + HOUR));
             ends.max().unwrap_or_default().saturating_sub(now)
         };
         change(&self.numbers, &key.digest().to_owned(), matters_for, |entry| {
-            entry.sends.retain(|(at, _)| *at + HOUR > now);
+            entry.sends.retain(|at| *at + HOUR > now);
             let scene = entry.scenes.entry(key.scene().to_owned()).or_default();
             scene.pass(now);
             work(scene, &mut entry.sends, now)
@@ -128,7 +132,7 @@ impl SmsCodes for MemoryCodes {
             }
             day.value += 1;
             scene.hour.push_back((now, send.id.to_owned()));
-            sends.push_back((now, send.id.to_owned()));
+            sends.push_back(now);
             if !rule.cool_down.is_zero() {
                 scene.cool_down = Some(Mortal { value: send.id.to_owned(), dies_at: now + rule.cool_down });
             }
@@ -138,11 +142,10 @@ impl SmsCodes for MemoryCodes {
     }
 
     async fn sms_undo(&self, key: &SmsKey, id: &str, undo: Undo) -> CodesResult<()> {
-        self.number(key, |scene, sends, _| {
-            if undo == Undo::AllButTheDay {
+        self.number(key, |scene, _, _| {
+            if undo == Undo::CodeCoolDownAndHour {
                 scene.cool_down.take_if(|cool_down| cool_down.value == id);
                 scene.hour.retain(|(_, send)| send != id);
-                sends.retain(|(_, send)| send != id);
             }
             scene.code.take_if(|code| code.value.1 == id);
         })

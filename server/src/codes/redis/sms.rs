@@ -57,11 +57,10 @@ return {'taken', 0}";
 
 /// Takes back what is still this send's. Its id goes last.
 const UNDO: &str = "
-local code, send, cd, hour, number = unpack(KEYS)
+local code, send, cd, hour = unpack(KEYS)
 if ARGV[2] == '1' then
   if redis.call('GET', cd) == ARGV[1] then redis.call('DEL', cd) end
   redis.call('ZREM', hour, ARGV[1])
-  redis.call('ZREM', number, ARGV[1])
 end
 if redis.call('GET', send) == ARGV[1] then redis.call('DEL', code, send) end
 return 1";
@@ -137,8 +136,8 @@ impl SmsCodes for RedisCodes {
     }
 
     async fn sms_undo(&self, key: &SmsKey, id: &str, undo: Undo) -> CodesResult<()> {
-        let keys = [key.code(), key.send(), key.cool_down(), key.hour(), key.number()];
-        let whole = if undo == Undo::AllButTheDay { "1" } else { "0" };
+        let keys = [key.code(), key.send(), key.cool_down(), key.hour()];
+        let whole = if undo == Undo::CodeCoolDownAndHour { "1" } else { "0" };
         self.script(UNDO, &keys.each_ref().map(String::as_str), &[id, whole]).await
     }
 
