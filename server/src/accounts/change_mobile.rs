@@ -47,10 +47,9 @@ pub(crate) async fn change_mobile(
                 Err(error) => return Err(error),
             }
             // One that was ended since it asked must change nothing any more.
-            if !store::session_stands(&mut tx, session.token_hash()).await? {
+            if !store::end_other_sessions(&mut tx, tenant, session.account_id, session.token_hash()).await? {
                 return Ok(Err(ApiError::unauthenticated(Text::NotSignedIn)));
             }
-            store::end_sessions(&mut tx, tenant, session.account_id, Some(session.token_hash())).await?;
             let orders = store::paid_orders(&mut tx, tenant, session.account_id).await?;
             tx.commit().await?;
             Ok(Ok(orders))

@@ -69,7 +69,7 @@ pub async fn admin_password(
     let admin = store::admin_named(&mut tx, tenant, wire::trim(username)).await?;
     let admin = admin.context("no admin has that user name")?;
     store::set_password(&mut tx, tenant, admin, &hash).await?;
-    store::end_sessions(&mut tx, tenant, admin, None).await?;
+    store::end_sessions(&mut tx, tenant, admin).await?;
     tx.commit().await?;
     Ok(made)
 }

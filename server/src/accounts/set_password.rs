@@ -47,7 +47,7 @@ pub(crate) async fn reset_password(
                 Some(account) if account.roles.contains(&Role::Admin) => Err(ApiError::forbidden(Text::AdminPassword)),
                 Some(account) => {
                     store::set_password(&mut tx, tenant, account.id, &hash).await?;
-                    store::end_sessions(&mut tx, tenant, account.id, None).await?;
+                    store::end_sessions(&mut tx, tenant, account.id).await?;
                     Ok(account.id)
                 }
             };
@@ -81,10 +81,9 @@ pub(crate) async fn set_password(
         let mut tx = app.db.begin().await?;
         store::set_password(&mut tx, session.tenant, session.account_id, &hash).await?;
         // Hashing takes its time: a session that was ended meanwhile must change nothing any more.
-        if !store::session_stands(&mut tx, session.token_hash()).await? {
+        if !store::end_other_sessions(&mut tx, session.tenant, session.account_id, session.token_hash()).await? {
             return Ok(false);
         }
-        store::end_sessions(&mut tx, session.tenant, session.account_id, Some(session.token_hash())).await?;
         tx.commit().await?;
         Ok(true)
     });

@@ -223,8 +223,8 @@ pub(crate) async fn account_with_password(
     Ok(found.filter(|(_, now)| now.as_deref() == Some(hash)).map(|(account, _)| account))
 }
 
-/// The account of which this is so, and its password's hash, held: whoever changes its password or number, and with that ends its sessions, comes
-/// before this transaction or after it, so that no session slips in between.
+/// The account of which this is so, and its password's hash, held: whoever changes its password or number, and with that
+/// ends its sessions, comes before this transaction or after it, so that no session slips in between.
 async fn held(
     db: &Db,
     tx: &mut Tx,
@@ -240,14 +240,6 @@ async fn held(
     let row = sql.push(db.for_update()).build().fetch_optional(&mut **tx).await?;
     let Some(row) = row else { return Ok(None) };
     Ok(Some((Account::from_row(&row)?, row.try_get("password_hash")?)))
-}
-
-/// Whether a session still stands. Asked after a change to its account, in the same transaction: whoever ends sessions has
-/// changed the account before.
-pub(crate) async fn session_stands(tx: &mut Tx, token_hash: &str) -> Result<bool, DbError> {
-    let row =
-        sqlx::query("SELECT 1 FROM session WHERE token_hash = ?").bind(token_hash).fetch_optional(&mut **tx).await?;
-    Ok(row.is_some())
 }
 
 /// The number of an account.
@@ -285,17 +277,33 @@ pub(crate) async fn set_password(tx: &mut Tx, tenant: TenantId, account: i64, ha
     Ok(())
 }
 
-/// Ends an account's sessions, but the one with this token's hash.
-pub(crate) async fn end_sessions(
+/// Ends all of an account's sessions.
+pub(crate) async fn end_sessions(tx: &mut Tx, tenant: TenantId, account: i64) -> Result<(), DbError> {
+    end_sessions_but(tx, tenant, account, "").await
+}
+
+/// Ends an account's sessions, but the one with this token's hash; `false` where that one was ended itself, and then whatever
+/// it asked for must not be. Called after the change to the account, in the same transaction: whoever ends sessions has
+/// changed the account before.
+pub(crate) async fn end_other_sessions(
     tx: &mut Tx,
     tenant: TenantId,
     account: i64,
-    but: Option<&str>,
-) -> Result<(), DbError> {
+    own: &str,
+) -> Result<bool, DbError> {
+    let stands = sqlx::query("SELECT 1 FROM session WHERE token_hash = ?").bind(own).fetch_optional(&mut **tx).await?;
+    if stands.is_none() {
+        return Ok(false);
+    }
+    end_sessions_but(tx, tenant, account, own).await?;
+    Ok(true)
+}
+
+async fn end_sessions_but(tx: &mut Tx, tenant: TenantId, account: i64, but: &str) -> Result<(), DbError> {
     sqlx::query("DELETE FROM session WHERE tenant_id = ? AND account_id = ? AND token_hash <> ?")
         .bind(tenant.0)
         .bind(account)
-        .bind(but.unwrap_or_default())
+        .bind(but)
         .execute(&mut **tx)
         .await?;
     Ok(())

@@ -1,5 +1,6 @@
 //! What the server does by itself, beside answering: a knock at the code store, receipts of SMS, a look at how they are used,
-//! the daily comparison with the providers, and the deletion of what is old. The loops are here; what each does in a turn stands with its subject.
+//! the daily comparison with the providers, and the deletion of what is old. The loops are here; what each does in a turn
+//! stands with its subject.
 
 use super::purge;
 use crate::app::App;
