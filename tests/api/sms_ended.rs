@@ -8,6 +8,7 @@ use guidepost_server::config::DatabaseUrl;
 use rstest::rstest;
 use rstest_reuse::apply;
 use serde_json::json;
+use tokio::sync::Barrier;
 
 const GUIDE: &str = "13900000001";
 
@@ -59,17 +60,27 @@ async fn a_log_in_with_a_password_that_a_reset_has_changed_opens_nothing(stores:
     set(&venue.guide().await, "the old one 0").await.ok();
     for round in 0..2 {
         let (old, new) = (format!("the old one {round}"), format!("the old one {}", round + 1));
+        // The reset begins once both have logged in, and they go on: however long hashes take, it finds them at it.
+        let begun = Barrier::new(3);
         let logins = (0..2).map(async |_| {
             let mut opened = Vec::new();
             loop {
                 let answer = login(&venue, &old).await;
                 if answer.code() != 0 {
+                    assert!(!opened.is_empty(), "each logs in before the reset: {}", answer.text);
                     return opened;
                 }
                 opened.push(venue.bearer(answer.data()["token"].as_str().unwrap()));
+                if opened.len() == 1 {
+                    begun.wait().await;
+                }
             }
         });
-        let ((), opened) = join(reset(&venue, &gateway, &new), join_all(logins)).await;
+        let resetting = async {
+            begun.wait().await;
+            reset(&venue, &gateway, &new).await;
+        };
+        let ((), opened) = join(resetting, join_all(logins)).await;
         let opened = opened.concat();
         assert!(!opened.is_empty(), "some logged in before the reset");
         for session in opened {
